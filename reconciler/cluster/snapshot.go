@@ -1,0 +1,219 @@
+// Package cluster holds the snapshot: everything about the cluster that a
+// decision depends on, as one immutable value.
+//
+// A snapshot is read once a pass and written to the ledger with the decisions
+// it led to, so that replay sees what the engine saw. All its lists are sorted;
+// nothing in it may change after Seal.
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reeve-project/reeve/reconciler/resources"
+)
+
+// Snapshot is the cluster at one instant.
+type Snapshot struct {
+	// Time of the pass that read it. It is the only clock of the engine and
+	// of the policies.
+	Time time.Time
+	// Nodes are all nodes, and the NodeClaims that have no node yet. Sorted
+	// by Key.
+	Nodes []*Node
+	// Pending are the pods that wait for room, sorted by Key: those a node
+	// could help (SEMANTICS: provisionable).
+	Pending []*Pod
+	// DaemonSets are sorted by namespace and name.
+	DaemonSets []*DaemonSet
+	// NodeClasses carry the status (subnets, security groups, AMIs,
+	// conditions) that the cloud resolved. Sorted by name; spec is empty.
+	NodeClasses []*NodeClassStatus
+	// Unavailable are offerings that EC2 had no capacity for a short while
+	// ago. Sorted.
+	Unavailable []Unavailable
+	// Recent are decisions of the last hour, oldest first.
+	Recent []Recent
+}
+
+// NodeClassStatus is what the cloud resolved for an EC2NodeClass.
+type NodeClassStatus struct {
+	Name   string                   `json:"name"`
+	Status ec2v1.EC2NodeClassStatus `json:"status"`
+}
+
+// Unavailable is an offering that must not be asked for until an instant
+// (three minutes after EC2 refused it; AWS.md section 4).
+type Unavailable struct {
+	InstanceType string    `json:"instanceType"`
+	Zone         string    `json:"zone"`
+	CapacityType string    `json:"capacityType"`
+	Until        time.Time `json:"until"`
+}
+
+// Recent is the short form of an earlier decision, for policies that limit
+// rates and for the suppression of repeats.
+type Recent struct {
+	ID          string    `json:"id"`
+	Kind        string    `json:"kind"`
+	Time        time.Time `json:"time"`
+	Allowed     bool      `json:"allowed"`
+	NodePool    string    `json:"nodePool,omitempty"`
+	Fingerprint string    `json:"fingerprint"`
+	// Nodes is how many nodes it adds or removes.
+	Nodes int `json:"nodes"`
+	// Repeats counts how often the same proposal came again unrecorded.
+	Repeats int `json:"repeats,omitempty"`
+}
+
+// Node is a node with its NodeClaim. Either may be missing: a node that is not
+// ours has no claim, a claim that was only just launched has no node.
+type Node struct {
+	// Name of the Kubernetes node; empty until the claim has registered.
+	Name string `json:"name,omitempty"`
+	// ProviderID is "aws:///<zone>/<instance id>".
+	ProviderID string `json:"providerID,omitempty"`
+	// Claim is nil for a node that is not ours.
+	Claim       *Claim            `json:"claim,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Taints      []corev1.Taint    `json:"taints,omitempty"`
+	Capacity    resources.List    `json:"capacity,omitempty"`
+	Allocatable resources.List    `json:"allocatable,omitempty"`
+	Ready       bool              `json:"ready"`
+	// Deleting says that the node or its claim has a deletion timestamp.
+	Deleting bool `json:"deleting,omitempty"`
+	// Pods bound to the node, sorted by Key.
+	Pods []*Pod `json:"-"`
+	// Nominated are keys of pending pods that an open decision planned for
+	// this node. The engine keeps them there while they fit.
+	Nominated []string `json:"nominated,omitempty"`
+}
+
+// Key is the name the node is known by in records: the claim's if there is
+// one, since that exists first and outlives the node.
+func (n *Node) Key() string {
+	if n.Claim != nil {
+		return n.Claim.Name
+	}
+	return n.Name
+}
+
+// Initialized says whether the node takes pods on the strength of what it
+// reports itself. A node that is not ours does once it is ready.
+func (n *Node) Initialized() bool {
+	if n.Claim == nil {
+		return n.Ready
+	}
+	return n.Claim.Conditions.Initialized
+}
+
+// Claim is a NodeClaim.
+type Claim struct {
+	Name      string    `json:"name"`
+	NodePool  string    `json:"nodePool"`
+	NodeClass string    `json:"nodeClass"`
+	Created   time.Time `json:"created"`
+	// Decision that made the claim, and which of its claims it is. Empty for
+	// a claim that was not ours.
+	Decision string `json:"decision,omitempty"`
+	Index    int    `json:"index"`
+	// Labels and Annotations are those of the NodeClaim, hashes included.
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Requests is what the claim was made for, daemons included.
+	Requests      resources.List `json:"requests,omitempty"`
+	Taints        []corev1.Taint `json:"taints,omitempty"`
+	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
+	// InstanceType, Zone, CapacityType, ImageID and ProviderID are known from
+	// the launch on.
+	InstanceType string          `json:"instanceType,omitempty"`
+	Zone         string          `json:"zone,omitempty"`
+	CapacityType string          `json:"capacityType,omitempty"`
+	ImageID      string          `json:"imageID,omitempty"`
+	ProviderID   string          `json:"providerID,omitempty"`
+	Price        resources.Price `json:"price"`
+	Capacity     resources.List  `json:"capacity,omitempty"`
+	Allocatable  resources.List  `json:"allocatable,omitempty"`
+	Conditions   Conditions      `json:"conditions"`
+}
+
+// Conditions are the conditions of a NodeClaim that Reeve acts on. The times
+// are those of the transition to true, zero while it has not come.
+type Conditions struct {
+	Launched      bool      `json:"launched"`
+	LaunchedAt    time.Time `json:"launchedAt,omitzero"`
+	Registered    bool      `json:"registered"`
+	RegisteredAt  time.Time `json:"registeredAt,omitzero"`
+	Initialized   bool      `json:"initialized"`
+	InitializedAt time.Time `json:"initializedAt,omitzero"`
+}
+
+// DaemonSet is a DaemonSet with the shape its pods have.
+type DaemonSet struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Shape     *Shape `json:"-"`
+}
+
+// Key is "namespace/name".
+func (d *DaemonSet) Key() string { return d.Namespace + "/" + d.Name }
+
+// Seal sorts every list and shares equal shapes between pods, so that two
+// snapshots of the same cluster are the same value. Whoever builds a snapshot
+// calls it once, before anyone reads it.
+func (s *Snapshot) Seal() *Snapshot {
+	slices.SortFunc(s.Nodes, func(a, b *Node) int { return cmp.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(s.Pending, comparePods)
+	slices.SortFunc(s.DaemonSets, func(a, b *DaemonSet) int { return cmp.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(s.NodeClasses, func(a, b *NodeClassStatus) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Unavailable, func(a, b Unavailable) int {
+		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+	})
+	shapes := map[string]*Shape{}
+	share := func(sh *Shape) *Shape {
+		if first, ok := shapes[sh.ID]; ok {
+			return first
+		}
+		shapes[sh.ID] = sh
+		return sh
+	}
+	for _, d := range s.DaemonSets {
+		d.Shape = share(d.Shape)
+	}
+	for _, p := range s.Pending {
+		p.Shape = share(p.Shape)
+	}
+	for _, n := range s.Nodes {
+		slices.SortFunc(n.Pods, comparePods)
+		slices.Sort(n.Nominated)
+		for _, p := range n.Pods {
+			p.Shape = share(p.Shape)
+		}
+	}
+	return s
+}
+
+// Node is the node of that key, or nil.
+func (s *Snapshot) Node(key string) *Node {
+	i, found := slices.BinarySearchFunc(s.Nodes, key, func(n *Node, k string) int { return cmp.Compare(n.Key(), k) })
+	if !found {
+		return nil
+	}
+	return s.Nodes[i]
+}
+
+// NodeClass is the status of the EC2NodeClass of that name, or nil.
+func (s *Snapshot) NodeClass(name string) *NodeClassStatus {
+	i, found := slices.BinarySearchFunc(s.NodeClasses, name, func(c *NodeClassStatus, n string) int { return cmp.Compare(c.Name, n) })
+	if !found {
+		return nil
+	}
+	return s.NodeClasses[i]
+}
+
+func comparePods(a, b *Pod) int { return cmp.Compare(a.Key(), b.Key()) }
