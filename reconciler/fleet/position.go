@@ -28,7 +28,7 @@ func (p Path) String() string {
 	var b strings.Builder
 	for i, e := range p {
 		switch {
-		case strings.ContainsAny(e, ".\"[] ") || e == "":
+		case strings.ContainsAny(e, "./\"[] ") || e == "":
 			fmt.Fprintf(&b, "[%q]", e)
 		case i > 0:
 			b.WriteString("." + e)
