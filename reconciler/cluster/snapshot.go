@@ -217,3 +217,18 @@ func (s *Snapshot) NodeClass(name string) *NodeClassStatus {
 }
 
 func comparePods(a, b *Pod) int { return cmp.Compare(a.Key(), b.Key()) }
+
+// DecisionAnnotation on a NodeClaim, and the tag of that name on an instance,
+// hold the id of the decision that made it.
+const DecisionAnnotation = "reeve.dev/decision"
+
+// IndexAnnotation on a NodeClaim says which claim of the decision it is.
+const IndexAnnotation = "reeve.dev/index"
+
+// IsUnavailable says whether EC2 had no capacity for the offering a short while
+// ago.
+func (s *Snapshot) IsUnavailable(instanceType, zone, capacityType string) bool {
+	return slices.ContainsFunc(s.Unavailable, func(u Unavailable) bool {
+		return u.InstanceType == instanceType && u.Zone == zone && u.CapacityType == capacityType && u.Until.After(s.Time)
+	})
+}
