@@ -145,7 +145,9 @@ type Claim struct {
 // Conditions are the conditions of a NodeClaim that Reeve acts on. The times
 // are those of the transition to true, zero while it has not come.
 type Conditions struct {
-	Launched      bool      `json:"launched"`
+	Launched bool `json:"launched"`
+	// LaunchFailed is why the launch was given up: "InsufficientCapacity: …".
+	LaunchFailed  string    `json:"launchFailed,omitempty"`
 	LaunchedAt    time.Time `json:"launchedAt,omitzero"`
 	Registered    bool      `json:"registered"`
 	RegisteredAt  time.Time `json:"registeredAt,omitzero"`
