@@ -176,8 +176,10 @@ type Ledger interface {
 	Open() []Record
 	// Recent are the short forms of the decisions of the last hour.
 	Recent(now time.Time) []cluster.Recent
-	// Accepted is the accepted spec commit and its tree, empty at first.
-	Accepted() (commit, tree string)
+	// Accepted is the accepted spec commit, read from the ledger's own copy of
+	// its tree: it stays readable when the spec branch is rewritten or gone.
+	// Nil before the first.
+	Accepted() (*Source, error)
 	// Epoch of this writer.
 	Epoch() int64
 	// Push pushes what has been appended if the push interval has passed, or
@@ -197,7 +199,8 @@ type Record struct {
 // Entry is what one pass appends.
 type Entry struct {
 	Time time.Time
-	// Snapshot the decisions were made on.
+	// Snapshot the decisions were made on; nil for an accept, reject or
+	// handover, which leave the state in the ledger as it is.
 	Snapshot  *cluster.Snapshot
 	Decisions []*decision.Decision
 	// Outcomes that advanced, whole.
