@@ -21,11 +21,11 @@ func BenchmarkResolveAllTypes(b *testing.B) {
 func BenchmarkResolveAllTypesCold(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		types, err := readTypes()
+		types, err := readTypes(embedded)
 		if err != nil {
 			b.Fatal(err)
 		}
-		d, err := readRegion("us-east-1", types)
+		d, err := readRegion(embedded, "us-east-1", types)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 func (d *Data) readClass(class *awsv1.EC2NodeClass, s Settings) (*classInput, error) {
-	c := &classInput{name: class.Name, settings: s, interfaces: class.Spec.NetworkInterfaces}
+	c := &classInput{name: class.Name, settings: s, interfaces: class.Spec.NetworkInterfaces, labels: map[string]requirements.Set{}}
 	var err error
 	if c.family, err = familyOf(class); err != nil {
 		return nil, err

@@ -60,11 +60,11 @@ func Embedded(region string) (*Data, error) {
 	if !slices.Contains(Regions(), region) {
 		return nil, fmt.Errorf("no catalog of region %q is built in: use one of %s", region, strings.Join(Regions(), ", "))
 	}
-	types, err := readTypes()
+	types, err := readTypes(embedded)
 	if err != nil {
 		return nil, err
 	}
-	d, err := readRegion(region, types)
+	d, err := readRegion(embedded, region, types)
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +72,9 @@ func Embedded(region string) (*Data, error) {
 	return first.(*Data), nil
 }
 
-// readTable splits an embedded table into its head and its rows.
-func readTable(name string) (head []string, rows [][]string, err error) {
-	b, err := embedded.ReadFile(name)
+// readTable splits a table into its head and its rows.
+func readTable(tables fs.FS, name string) (head []string, rows [][]string, err error) {
+	b, err := fs.ReadFile(tables, name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("embedded catalog: %w", err)
 	}
@@ -92,8 +92,8 @@ func readTable(name string) (head []string, rows [][]string, err error) {
 	return head, rows, nil
 }
 
-func readTypes() ([]Type, error) {
-	head, rows, err := readTable(embeddedTypes)
+func readTypes(tables fs.FS) ([]Type, error) {
+	head, rows, err := readTable(tables, embeddedTypes)
 	if err != nil {
 		return nil, err
 	}
@@ -174,9 +174,9 @@ func (p *rowParser) readType() Type {
 	return t
 }
 
-func readRegion(region string, types []Type) (*Data, error) {
+func readRegion(tables fs.FS, region string, types []Type) (*Data, error) {
 	name := "data/" + region + ".tsv"
-	head, rows, err := readTable(name)
+	head, rows, err := readTable(tables, name)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func familyOf(class *awsv1.EC2NodeClass) (family, error) {
 				return f, nil
 			}
 		}
-		return family{}, fmt.Errorf("spec.amiFamily: %q is unknown: use one of %s", *class.Spec.AMIFamily, familyNames())
+		return family{}, fmt.Errorf("spec.amiFamily: %q is unknown: use one of %s", *class.Spec.AMIFamily, familyNames(""))
 	}
 	for i, term := range class.Spec.AMISelectorTerms {
 		if term.Alias == "" {
@@ -76,15 +76,17 @@ func familyOf(class *awsv1.EC2NodeClass) (family, error) {
 			}
 		}
 		return family{}, fmt.Errorf("spec.amiSelectorTerms[%d].alias: family of %q is unknown: write family@version with one of %s",
-			i, term.Alias, strings.ToLower(familyNames()))
+			i, term.Alias, strings.ToLower(familyNames(awsv1.AMIFamilyCustom)))
 	}
 	return family{}, fmt.Errorf("spec.amiFamily: is missing: set it, or select images by an alias such as al2023@v20260318")
 }
 
-func familyNames() string {
-	names := make([]string, len(families))
-	for i, f := range families {
-		names[i] = f.name
+func familyNames(except string) string {
+	names := make([]string, 0, len(families))
+	for _, f := range families {
+		if f.name != except {
+			names = append(names, f.name)
+		}
 	}
 	return strings.Join(names, ", ")
 }

@@ -125,8 +125,16 @@ func capacityTypes(t *Type) []string {
 	return out
 }
 
-// classLabels are the requirements that depend on the EC2NodeClass.
+// classLabels are the requirements that depend on the EC2NodeClass. Most types
+// share them with many others, so they are kept by architecture and zones.
 func (c *classInput) classLabels(t *Type, zones []Zone) requirements.Set {
+	key := t.Arch
+	for _, z := range zones {
+		key += " " + z.ID
+	}
+	if s, ok := c.labels[key]; ok {
+		return s
+	}
 	names, ids := make([]string, len(zones)), make([]string, len(zones))
 	for i, z := range zones {
 		names[i], ids[i] = z.Name, z.ID
@@ -135,10 +143,12 @@ func (c *classInput) classLabels(t *Type, zones []Zone) requirements.Set {
 	if c.family.windowsBuild != "" && t.kubeArch() != karpv1.ArchitectureAmd64 {
 		os = requirements.In(corev1.LabelOSStable)
 	}
-	return requirements.NewSet(
+	s := requirements.NewSet(
 		os,
 		label(corev1.LabelWindowsBuild, c.family.windowsBuild),
 		requirements.In(corev1.LabelTopologyZone, names...),
 		requirements.In(awsv1.LabelTopologyZoneID, ids...),
 	)
+	c.labels[key] = s
+	return s
 }

@@ -83,6 +83,8 @@ type classInput struct {
 	closed string
 	// Things the class asks of the type.
 	nestedVirtualization, placementGroup, connectionTracking bool
+	// labels are the sets that classLabels has made.
+	labels map[string]requirements.Set
 }
 
 // Resolve computes every type of the region for nodes of the class, sorted by
@@ -132,7 +134,9 @@ func (d *Data) resolve(it *InstanceType, t *Type, fixed requirements.Set, c *cla
 	it.Overhead = c.overhead(t, it.Capacity)
 	it.Allocatable = allocatable(it.Capacity, it.Overhead)
 	reason := cmp.Or(c.closed, c.incompatible(t, it.Requirements))
-	for _, capacityType := range it.Requirements.Get(karpv1.CapacityTypeLabelKey).Values() {
+	types := it.Requirements.Get(karpv1.CapacityTypeLabelKey).Values()
+	it.Offerings = make([]Offering, 0, len(types)*len(zones))
+	for _, capacityType := range types {
 		for _, z := range zones {
 			price, ok := d.price(t.Name, z.ID, capacityType)
 			if !ok {

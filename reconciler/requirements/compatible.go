@@ -48,9 +48,9 @@ func (e ConflictError) Error() string {
 // is forgiven when both sides allow the label to be missing.
 func (s Set) Intersects(asked Set) error {
 	var conflicts ConflictError
-	s.common(asked, func(has, want Requirement) bool {
-		if !has.Meets(want) {
-			conflicts = append(conflicts, Conflict{Asked: want, Has: has})
+	s.common(asked, func(has, want *Requirement) bool {
+		if !has.Meets(*want) {
+			conflicts = append(conflicts, Conflict{Asked: *want, Has: *has})
 		}
 		return true
 	})
@@ -61,7 +61,7 @@ func (s Set) Intersects(asked Set) error {
 }
 
 // common calls visit for the labels of both sets until it returns false.
-func (s Set) common(o Set, visit func(mine, theirs Requirement) bool) {
+func (s Set) common(o Set, visit func(mine, theirs *Requirement) bool) {
 	i, j := 0, 0
 	for i < len(s.list) && j < len(o.list) {
 		switch c := byKey(s.list[i], o.list[j]); {
@@ -103,14 +103,14 @@ func (s Set) IsCompatible(asked Set, allowUndefined func(key string) bool) bool 
 		}
 	}
 	ok := true
-	s.common(asked, func(has, want Requirement) bool {
-		ok = has.Meets(want)
+	s.common(asked, func(has, want *Requirement) bool {
+		ok = has.Meets(*want)
 		return ok
 	})
 	return ok
 }
 
-func (s Set) mayLack(r Requirement, allowUndefined func(string) bool) bool {
+func (s Set) mayLack(r *Requirement, allowUndefined func(string) bool) bool {
 	return r.absent || s.Has(r.key) || (allowUndefined != nil && allowUndefined(r.key))
 }
 

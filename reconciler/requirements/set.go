@@ -10,18 +10,26 @@ import (
 // Set holds at most one Requirement per label, sorted by label. It is an
 // immutable value; the zero Set is empty and asks for nothing.
 type Set struct {
-	list []Requirement
+	// Pointers make a set of the thirty-odd labels of an instance type small,
+	// and let sets share what they have in common. What they point to never
+	// changes.
+	list []*Requirement
 }
 
 // NewSet makes a set of the requirements; those on the same key are
 // intersected.
 func NewSet(reqs ...Requirement) Set {
-	list := slices.Clone(reqs)
+	own := slices.Clone(reqs)
+	list := make([]*Requirement, len(own))
+	for i := range own {
+		list[i] = &own[i]
+	}
 	slices.SortStableFunc(list, byKey)
 	out := list[:0]
 	for _, r := range list {
 		if n := len(out); n > 0 && out[n-1].key == r.key {
-			out[n-1] = out[n-1].Intersect(r)
+			both := out[n-1].Intersect(*r)
+			out[n-1] = &both
 			continue
 		}
 		out = append(out, r)
@@ -29,7 +37,7 @@ func NewSet(reqs ...Requirement) Set {
 	return Set{list: out}
 }
 
-func byKey(a, b Requirement) int { return strings.Compare(a.key, b.key) }
+func byKey(a, b *Requirement) int { return strings.Compare(a.key, b.key) }
 
 // FromLabels makes the set that asks for exactly the given labels, with
 // deprecated keys replaced (see NormalizeKey).
@@ -45,7 +53,15 @@ func FromLabels(labels map[string]string) Set {
 func (s Set) Len() int { return len(s.list) }
 
 // All yields the requirements in the order of their keys.
-func (s Set) All() iter.Seq[Requirement] { return slices.Values(s.list) }
+func (s Set) All() iter.Seq[Requirement] {
+	return func(yield func(Requirement) bool) {
+		for _, r := range s.list {
+			if !yield(*r) {
+				return
+			}
+		}
+	}
+}
 
 // Keys are the labels in the set, sorted.
 func (s Set) Keys() []string {
@@ -58,16 +74,20 @@ func (s Set) Keys() []string {
 
 // Lookup is the requirement on the key and whether the set has one.
 func (s Set) Lookup(key string) (Requirement, bool) {
-	i, ok := slices.BinarySearchFunc(s.list, key, func(r Requirement, k string) int { return strings.Compare(r.key, k) })
+	i, ok := s.find(key)
 	if !ok {
 		return Requirement{}, false
 	}
-	return s.list[i], true
+	return *s.list[i], true
+}
+
+func (s Set) find(key string) (int, bool) {
+	return slices.BinarySearchFunc(s.list, key, func(r *Requirement, k string) int { return strings.Compare(r.key, k) })
 }
 
 // Has says whether the set has a requirement on the key.
 func (s Set) Has(key string) bool {
-	_, ok := s.Lookup(key)
+	_, ok := s.find(key)
 	return ok
 }
 
@@ -83,7 +103,7 @@ func (s Set) Get(key string) Requirement {
 // With is a new set with the requirements added; those on a key that the set
 // has already are intersected with it.
 func (s Set) With(reqs ...Requirement) Set {
-	return NewSet(slices.Concat(s.list, reqs)...)
+	return s.Merge(NewSet(reqs...))
 }
 
 // Merge is a new set that asks for what both sets ask for.
@@ -94,7 +114,7 @@ func (s Set) Merge(o Set) Set {
 	if len(s.list) == 0 {
 		return o
 	}
-	out := make([]Requirement, 0, len(s.list)+len(o.list))
+	out := make([]*Requirement, 0, len(s.list)+len(o.list))
 	i, j := 0, 0
 	for i < len(s.list) && j < len(o.list) {
 		switch c := byKey(s.list[i], o.list[j]); {
@@ -105,7 +125,8 @@ func (s Set) Merge(o Set) Set {
 			out = append(out, o.list[j])
 			j++
 		default:
-			out = append(out, s.list[i].Intersect(o.list[j]))
+			both := s.list[i].Intersect(*o.list[j])
+			out = append(out, &both)
 			i, j = i+1, j+1
 		}
 	}
@@ -115,7 +136,7 @@ func (s Set) Merge(o Set) Set {
 
 // Without is a new set without the requirements on the keys.
 func (s Set) Without(keys ...string) Set {
-	out := make([]Requirement, 0, len(s.list))
+	out := make([]*Requirement, 0, len(s.list))
 	for _, r := range s.list {
 		if !slices.Contains(keys, r.key) {
 			out = append(out, r)
@@ -138,7 +159,7 @@ func (s Set) Labels() map[string]string {
 
 // Equal says whether both sets ask for exactly the same.
 func (s Set) Equal(o Set) bool {
-	return slices.EqualFunc(s.list, o.list, Requirement.Equal)
+	return slices.EqualFunc(s.list, o.list, func(a, b *Requirement) bool { return a == b || a.Equal(*b) })
 }
 
 // String is the set for people, sorted by key.
@@ -162,7 +183,7 @@ type Shortfall struct {
 
 // HasMinValues says whether some requirement has minValues.
 func (s Set) HasMinValues() bool {
-	return slices.ContainsFunc(s.list, func(r Requirement) bool { return r.minValues > 0 })
+	return slices.ContainsFunc(s.list, func(r *Requirement) bool { return r.minValues > 0 })
 }
 
 // Shortfalls are the minValues that are not reached, sorted by key; it is empty
