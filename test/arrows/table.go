@@ -1,0 +1,97 @@
+// Package arrows holds which packages of this module may import which, and
+// checks it. The table is that of the architecture: the engine is a set of
+// pure functions over values because nothing in it can reach a clock, a
+// cluster or a cloud, and it stays so only as long as a test says so.
+package arrows
+
+import "slices"
+
+// Module is the path of this module.
+const Module = "github.com/reeve-project/reeve"
+
+// Row is what one package may import.
+type Row struct {
+	// Package is the import path below the module: "reconciler/fleet".
+	Package string
+	// May are the packages of this module that it may import. What those may
+	// import it may import too.
+	May []string
+	// SDKs are the client libraries that it may import directly.
+	SDKs []SDK
+}
+
+// SDK is a family of client libraries.
+type SDK string
+
+// The families of client libraries. Whoever imports one can reach the world.
+const (
+	// Kubernetes is the clients of the Kubernetes API.
+	Kubernetes SDK = "a client of the Kubernetes API"
+	// AWS is the service clients of the AWS SDK; their types packages are not.
+	AWS SDK = "a client of an AWS service"
+	// KarpenterInternals is everything of Karpenter's but its API types.
+	KarpenterInternals SDK = "Karpenter's implementation"
+)
+
+// leaf is what every package may import: see docs/adr/0001.
+const leaf = "reconciler/resources"
+
+// The groups that rows name.
+var (
+	core = []string{
+		leaf, "reconciler/requirements", "reconciler/fleet", "reconciler/catalog",
+		"reconciler/cluster", "reconciler/scheduling", "reconciler/disruption", "reconciler/lifecycle", "reconciler/decision",
+	}
+	// wiring is where everything is put together; only commands go beyond it.
+	wiring = join(core, "reconciler/port", "reconciler/spec", "reconciler/policy", "reconciler/gitrepo",
+		"reconciler/ledger", "reconciler/pipeline", "reconciler/replay", "reconciler/check", "reconciler/explain",
+		"reconciler/importer", "reconciler/kube", "reconciler/aws", "reconciler/receiver", "reconciler/telemetry",
+		"reconciler/report", "policies", "schemas", "examples")
+)
+
+// Table is the architecture: every package below reconciler/, the embedded
+// trees and the commands.
+func Table() []Row {
+	return []Row{
+		{Package: "policies"},
+		{Package: "schemas"},
+		{Package: "examples"},
+
+		{Package: leaf},
+		{Package: "reconciler/requirements"},
+		{Package: "reconciler/fleet", May: []string{"reconciler/requirements"}},
+		{Package: "reconciler/catalog", May: []string{"reconciler/requirements", "reconciler/fleet"}},
+		{Package: "reconciler/cluster", May: []string{"reconciler/requirements", "reconciler/fleet", "reconciler/catalog"}},
+		{Package: "reconciler/scheduling", May: []string{"reconciler/cluster"}},
+		{Package: "reconciler/disruption", May: []string{"reconciler/scheduling"}},
+		{Package: "reconciler/lifecycle", May: []string{"reconciler/cluster"}},
+		{Package: "reconciler/decision", May: []string{"reconciler/cluster"}},
+
+		{Package: "reconciler/port", May: []string{"reconciler/fleet", "reconciler/catalog", "reconciler/cluster", "reconciler/decision"}},
+		{Package: "reconciler/gitrepo"},
+		{Package: "reconciler/report", May: []string{"reconciler/decision"}},
+		{Package: "reconciler/spec", May: []string{"schemas", "reconciler/fleet", "reconciler/gitrepo", "reconciler/port"}},
+		{Package: "reconciler/policy", May: []string{"policies", "reconciler/fleet", "reconciler/catalog", "reconciler/cluster", "reconciler/decision"}},
+		{Package: "reconciler/ledger", May: []string{"reconciler/port", "reconciler/decision", "reconciler/gitrepo", "reconciler/report"}},
+		{Package: "reconciler/pipeline", May: join(core, "reconciler/policy", "reconciler/port")},
+		{Package: "reconciler/replay", May: []string{"reconciler/pipeline", "reconciler/ledger", "reconciler/spec", "reconciler/policy"}},
+		{Package: "reconciler/check", May: []string{"reconciler/pipeline", "reconciler/replay", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
+		{Package: "reconciler/explain", May: []string{"reconciler/pipeline", "reconciler/replay", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
+		{Package: "reconciler/importer", May: []string{"reconciler/fleet", "schemas"}},
+		{Package: "reconciler/receiver", May: []string{"reconciler/port"}},
+		{Package: "reconciler/telemetry", May: []string{"reconciler/port"}},
+		{Package: "reconciler/kube", May: []string{"reconciler/port"}, SDKs: []SDK{Kubernetes}},
+		{Package: "reconciler/aws", May: []string{"reconciler/port"}, SDKs: []SDK{AWS}},
+		// The simulator's binder must be independent of the engine, or a
+		// placement that the engine gets wrong would be bound all the same.
+		{Package: "reconciler/sim", May: []string{"reconciler/port"}},
+		{Package: "reconciler/sim/awsapi", May: []string{"reconciler/port", "reconciler/sim"}, SDKs: []SDK{AWS}},
+		{Package: "reconciler/demo", May: join(wiring, "reconciler/sim", "reconciler/sim/awsapi")},
+
+		{Package: "cmd/reeve", May: join(wiring, "reconciler/sim", "reconciler/sim/awsapi", "reconciler/demo")},
+		// What runs in a cluster carries neither the simulator nor the story.
+		{Package: "cmd/reeve-controller", May: wiring, SDKs: []SDK{Kubernetes}},
+	}
+}
+
+func join(list []string, more ...string) []string { return slices.Concat(list, more) }
