@@ -95,6 +95,12 @@ func TestBrokenArrowsAreFound(t *testing.T) {
 			[]string{"reconciler/new is not in the table of test/arrows: say there what it may import"}},
 		{"a package below one with a row", map[string]string{"reconciler/a/sub": ""},
 			[]string{"reconciler/a/sub is not in the table of test/arrows: say there what it may import"}},
+		{"an internal part of a package", map[string]string{"reconciler/a": "reconciler/a/internal/x", "reconciler/a/internal/x": "reconciler/b"}, nil},
+		{"an internal part that breaks its package's row", map[string]string{"reconciler/c": "reconciler/c/internal/x", "reconciler/c/internal/x": "reconciler/a"},
+			[]string{
+				"reconciler/c may not import reconciler/a: reconciler/c -> reconciler/c/internal/x -> reconciler/a",
+				"reconciler/c/internal/x may not import reconciler/a: reconciler/c/internal/x -> reconciler/a",
+			}},
 		{"a command imported", map[string]string{"reconciler/a": "cmd/reeve"},
 			[]string{"reconciler/a may not import cmd/reeve: reconciler/a -> cmd/reeve"}},
 		{"a tool imported", map[string]string{"cmd/reeve": "test/tools/x", "test/tools/x": "reconciler/a", "test/y": "test/tools/x"},

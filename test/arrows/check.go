@@ -36,15 +36,22 @@ type checker struct {
 }
 
 func (c checker) check(pkg string) []string {
-	row, ok := c.rows[pkg]
+	row, ok := c.rows[owner(pkg)]
 	switch {
 	case ok:
-		return append(c.checkArrows(pkg, c.allowed(pkg)), c.checkSDKs(row, pkg)...)
+		return append(c.checkArrows(pkg, c.allowed(owner(pkg))), c.checkSDKs(row, pkg)...)
 	case strings.HasPrefix(pkg, Module+"/test/"):
 		return nil // tools and tests may look at everything
 	default:
 		return []string{fmt.Sprintf("%s is not in the table of test/arrows: say there what it may import", short(pkg))}
 	}
+}
+
+// owner is the package whose row holds: what is internal to a package is a part
+// of it, since nothing else can import it.
+func owner(pkg string) string {
+	before, _, _ := strings.Cut(pkg, "/internal/")
+	return before
 }
 
 // allowed is what a row allows, with what follows from the rows it names.
@@ -80,7 +87,7 @@ func (c checker) checkArrows(pkg string, allowed map[string]bool) []string {
 				continue
 			}
 			via[dep] = next
-			if !allowed[dep] {
+			if !allowed[owner(dep)] {
 				out = append(out, fmt.Sprintf("%s may not import %s: %s", short(pkg), short(dep), way(via, dep)))
 				continue
 			}
