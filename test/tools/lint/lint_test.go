@@ -27,6 +27,7 @@ func TestBreachesAreFound(t *testing.T) {
 		{"the environment", "reconciler/x/x.go", head + "import \"os\"\n\nvar e = os.Getenv(\"HOME\")\n",
 			"reconciler/x/x.go:6: os.Getenv outside of cmd and tests"},
 		{"a use with its reason", "reconciler/x/x.go", head + "import \"os\"\n\n// lint:impure the child needs PATH\nvar e = os.Environ()\n", ""},
+		{"uses in a function with its reason", "reconciler/x/x.go", head + "import \"os\"\n\n// f ends.\n//\n//lint:impure it is a child's main\nfunc f() {\n\tif true {\n\n\t\tos.Exit(1)\n\t}\n}\n", ""},
 		{"a use with an empty reason", "reconciler/x/x.go", head + "import \"os\"\n\n// lint:impure \nvar e = os.Environ()\n",
 			"reconciler/x/x.go:7: os.Environ outside of cmd and tests"},
 		{"the clock in a command", "cmd/x/x.go", head + "import \"time\"\n\nvar t = time.Now()\n", ""},

@@ -5,7 +5,9 @@
 //	go run ./test/tools/lint -fix    # also rewrite CUE and Rego files in their format
 //
 // A line that has to break the rule on impure calls says why in a comment on
-// it or above it: "lint:impure the child must see PATH".
+// it, above it, or last in the comment of its function:
+//
+//	//lint:impure the child must see PATH
 package main
 
 import (

@@ -20,7 +20,8 @@ const maxLines = 600
 // impure are the functions whose result depends on more than their arguments,
 // by import path; nil means the whole package. They may be called by commands
 // and tests only: everything else takes the time, the environment and chance
-// as values, so that the same inputs give the same bytes.
+// as values, so that the same inputs give the same bytes. os.Exit is among
+// them since it takes away the caller's say.
 var impure = map[string][]string{
 	"time":         {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
 	"math/rand":    nil,
@@ -149,20 +150,31 @@ func (g goFile) impure() []finding {
 		}
 		functions := impure[names[pkg.Name]]
 		line := g.at(sel.Pos())
-		if functions != nil && !slices.Contains(functions, sel.Sel.Name) || excused(comments, line) {
+		if functions != nil && !slices.Contains(functions, sel.Sel.Name) || excused(comments, line, g.function(sel.Pos())) {
 			return true
 		}
-		out = append(out, finding{g.path, line, fmt.Sprintf("%s.%s outside of cmd and tests: take the value as an argument, or a clock of k8s.io/utils/clock", names[pkg.Name], sel.Sel.Name)})
+		out = append(out, finding{g.path, line, fmt.Sprintf("%s.%s outside of cmd and tests: take the value as an argument (time: a clock of k8s.io/utils/clock), "+
+			"return an error instead of an exit, or give the reason in a comment //lint:impure", names[pkg.Name], sel.Sel.Name)})
 		return true
 	})
 	return out
 }
 
-// excused says whether a comment on the line or the one above it gives a
-// reason for an impure call.
-func excused(comments map[int]string, line int) bool {
-	for _, text := range []string{comments[line], comments[line-1]} {
-		if _, why, ok := strings.Cut(text, "lint:impure "); ok && strings.TrimSpace(why) != "" {
+// function is the first line of the function around the position, or 0.
+func (g goFile) function(at token.Pos) int {
+	for _, d := range g.ast.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Pos() <= at && at < f.End() {
+			return g.at(f.Pos())
+		}
+	}
+	return 0
+}
+
+// excused says whether a comment on the line, above it, or above the function
+// gives a reason for an impure call.
+func excused(comments map[int]string, line, function int) bool {
+	for _, l := range []int{line, line - 1, function - 1} {
+		if _, why, ok := strings.Cut(comments[l], "lint:impure "); ok && strings.TrimSpace(why) != "" {
 			return true
 		}
 	}
