@@ -1,0 +1,44 @@
+package main
+
+// entry is the benchmarks of one package that are measured together.
+type entry struct {
+	// dir of the package below the root; entries whose package is not there
+	// are left out.
+	dir string
+	// benchmarks are their names without "Benchmark"; those that begin with one
+	// followed by more are measured too: "Append" finds BenchmarkAppendPasses.
+	benchmarks []string
+	// benchtime is how long, or how often, each runs in one round.
+	benchtime string
+	goals     []goal
+}
+
+// goal is a bound on what a benchmark shows.
+type goal struct {
+	// benchmark by its name without "Benchmark".
+	benchmark string
+	unit      string
+	// atLeast or atMost, the other is zero.
+	atLeast, atMost float64
+}
+
+// table is what "make bench" measures. The goals are those of the project on
+// two cores of a small virtual machine.
+var table = []entry{
+	{dir: "reconciler/scheduling", benchmarks: []string{"Homogeneous10000", "Shapes5000"}, benchtime: "500ms", goals: []goal{
+		{benchmark: "Homogeneous10000", unit: "pods/s", atLeast: 20_000},
+		{benchmark: "Shapes5000", unit: "pods/s", atLeast: 20_000},
+	}},
+	{dir: "reconciler/policy", benchmarks: []string{"Offering", "OfferingHit", "Decision"}, benchtime: "500ms", goals: []goal{
+		{benchmark: "Offering", unit: "ns/op", atMost: 80e6},
+		{benchmark: "OfferingHit", unit: "ns/op", atMost: 10e3},
+		{benchmark: "Decision", unit: "ns/op", atMost: 1e6},
+	}},
+	{dir: "reconciler/ledger", benchmarks: []string{"Append"}, benchtime: "500ms", goals: []goal{
+		{benchmark: "Append", unit: "decisions/s", atLeast: 200},
+	}},
+	{dir: "reconciler/spec", benchmarks: []string{"Load100"}, benchtime: "2x", goals: []goal{
+		{benchmark: "Load100", unit: "ns/op", atMost: 1e9},
+	}},
+	{dir: "reconciler/catalog", benchmarks: []string{"Resolve"}, benchtime: "300ms"},
+}
