@@ -1,0 +1,319 @@
+package scheduling
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/reeve-project/reeve/reconciler/resources"
+)
+
+// item is pods of one group that have to get a place in one pool.
+type item struct {
+	g      *group
+	class  int
+	exotic bool // no plain type holds such a pod
+	n      int64
+}
+
+// packing is a way to fill a node, used a number of times.
+type packing struct {
+	counts []int64 // by item
+	times  int64
+	combo  *combo
+	cand   candidate
+	load   vector
+}
+
+func (k *packing) cost() resources.Price { return k.cand.cost }
+
+// search looks for the cheapest packings for the items of one pool.
+type search struct {
+	*problem
+	pl    *pool
+	items []item
+	// weight is the price of one unit of each resource, value that of one pod
+	// of each item, while a heuristic runs.
+	weight, value []float64
+}
+
+// exactSteps is the most work that the exact search over counts is used for.
+const exactSteps = 400_000
+
+// solution is a set of packings with what they cost.
+type solution struct {
+	packs  []packing
+	cost   resources.Price
+	nodes  int64
+	solver string
+}
+
+func (s *solution) add(k packing) {
+	s.packs = append(s.packs, k)
+	s.cost += resources.Price(k.times) * k.cost()
+	s.nodes += k.times
+}
+
+// better says whether s is to be preferred: less cost, then fewer nodes. What
+// was found first wins a tie.
+func (s *solution) better(o *solution) bool {
+	if o == nil {
+		return true
+	}
+	return s.cost < o.cost || (s.cost == o.cost && s.nodes < o.nodes)
+}
+
+// run finds packings for all pods of all items. Each item by itself fits some
+// candidate, so there always is a solution.
+func (s *search) run() *solution {
+	switch {
+	case len(s.items) == 0:
+		return &solution{}
+	case len(s.items) == 1:
+		return s.single()
+	case s.exactWork() <= exactSteps:
+		return s.exact()
+	default:
+		return s.improve(s.greedyBest())
+	}
+}
+
+// combo of a node with the pods of the counts, or nil.
+func (s *search) comboOf(counts []int64) *combo {
+	c := s.pl.root
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		if c = s.with(s.pl, c, s.items[i].class); c == nil {
+			return nil
+		}
+	}
+	return c
+}
+
+// shareable says whether the pods of the counts may be on one node.
+func (s *search) shareable(counts []int64) bool {
+	for i, n := range counts {
+		if n == 0 || s.items[i].g.conflicts == nil {
+			continue
+		}
+		g := s.items[i].g
+		if g.alone && n > 1 {
+			return false
+		}
+		for j, m := range counts {
+			if m > 0 && j != i && g.conflicts.has(s.items[j].g.index) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pack makes a packing of the counts on the cheapest candidate that holds
+// them; ok is false when none does.
+func (s *search) pack(counts []int64) (packing, bool) {
+	if !s.shareable(counts) {
+		return packing{}, false
+	}
+	c := s.comboOf(counts)
+	if c == nil {
+		return packing{}, false
+	}
+	load, exotic := make(vector, len(s.dims)), false
+	for i, n := range counts {
+		if n > 0 {
+			load.addTimes(s.items[i].g.req, n)
+			exotic = exotic || s.items[i].exotic
+		}
+	}
+	cand := c.forLoad(load, exotic)
+	if cand == nil {
+		return packing{}, false
+	}
+	return packing{counts: counts, times: 1, combo: c, cand: *cand, load: load}, true
+}
+
+// single is the exact answer for pods of one group.
+func (s *search) single() *solution {
+	out := &solution{solver: "cover"}
+	s.coverItem(out, 0, s.items[0].n)
+	return out
+}
+
+// coverItem adds exact packings for n pods of one item by itself.
+func (s *search) coverItem(out *solution, i int, n int64) {
+	it := s.items[i]
+	c := s.with(s.pl, s.pl.root, it.class)
+	list := c.plain
+	if it.exotic {
+		list = c.exotic
+	}
+	ladder := sizes(list, it.g.req, it.g.alone, n)
+	times := s.cover(n, ladder)
+	// The largest nodes are filled first, so that what is left over of the
+	// room is on the smallest.
+	for k := len(ladder) - 1; k >= 0; k-- {
+		for _, run := range fillRuns(times[k], ladder[k].holds, n) {
+			counts := make([]int64, len(s.items))
+			counts[i] = run.holds
+			load := make(vector, len(s.dims))
+			load.addTimes(it.g.req, run.holds)
+			out.add(packing{counts: counts, times: run.times, combo: c, cand: list[ladder[k].cand], load: load})
+			n -= run.times * run.holds
+		}
+	}
+}
+
+type fillRun struct{ times, holds int64 }
+
+// fillRuns spreads n pods over nodes that hold so many each: full ones, then
+// one with the rest.
+func fillRuns(times, holds, n int64) []fillRun {
+	var out []fillRun
+	if full := min(times, n/holds); full > 0 {
+		out = append(out, fillRun{full, holds})
+		n -= full * holds
+		times -= full
+	}
+	if times > 0 && n > 0 {
+		out = append(out, fillRun{1, min(n, holds)})
+	}
+	return out
+}
+
+// exactWork is how many pairs of states the exact search over counts looks at.
+func (s *search) exactWork() int64 {
+	work := int64(1)
+	for _, it := range s.items {
+		if it.n > exactSteps {
+			return math.MaxInt64
+		}
+		work *= (it.n + 1) * (it.n + 2) / 2
+		if work > exactSteps {
+			return math.MaxInt64
+		}
+	}
+	return work
+}
+
+// exact finds the cheapest partition of the pods into nodes by a program over
+// all vectors of counts.
+func (s *search) exact() *solution {
+	e := newCounts(s.items)
+	packs := make([]*packing, e.states)
+	for v := int64(1); v < e.states; v++ {
+		if k, ok := s.pack(e.vector(v)); ok {
+			packs[v] = &k
+		}
+	}
+	choice := s.exactTable(e, packs)
+	out := &solution{solver: "exact"}
+	for v := e.states - 1; v > 0; v -= choice[v] {
+		out.add(*packs[choice[v]])
+	}
+	return out.merged()
+}
+
+// exactTable holds, for each vector of counts, the node to take off first.
+func (s *search) exactTable(e *counts, packs []*packing) []int64 {
+	cost := make([]resources.Price, e.states)
+	nodes := make([]int32, e.states)
+	choice := make([]int64, e.states)
+	for v := int64(1); v < e.states; v++ {
+		least, fewest := resources.Price(math.MaxInt64), int32(0)
+		for u := range e.parts(v) {
+			s.steps++
+			if packs[u] == nil {
+				continue
+			}
+			c, m := cost[v-u]+packs[u].cost(), nodes[v-u]+1
+			if c < least || (c == least && m < fewest) {
+				least, fewest, choice[v] = c, m, u
+			}
+		}
+		cost[v], nodes[v] = least, fewest
+	}
+	return choice
+}
+
+// counts numbers the vectors of counts of the items, in mixed radix.
+type counts struct {
+	states int64
+	most   []int64
+	weight []int64
+}
+
+func newCounts(items []item) *counts {
+	e := &counts{states: 1}
+	for _, it := range items {
+		e.most = append(e.most, it.n)
+		e.weight = append(e.weight, e.states)
+		e.states *= it.n + 1
+	}
+	return e
+}
+
+func (e *counts) vector(v int64) []int64 {
+	out := make([]int64, len(e.most))
+	for i := range out {
+		out[i] = v / e.weight[i] % (e.most[i] + 1)
+	}
+	return out
+}
+
+// parts yields the numbers of all vectors within v that hold at least one of
+// v's last item: some node has to hold it.
+func (e *counts) parts(v int64) func(func(int64) bool) {
+	top := e.vector(v)
+	last := len(top) - 1
+	for top[last] == 0 {
+		last--
+	}
+	return func(yield func(int64) bool) {
+		at := make([]int64, last+1)
+		at[last] = 1
+		for u := e.weight[last]; ; {
+			if !yield(u) {
+				return
+			}
+			i := 0
+			for ; i <= last; i++ {
+				if at[i] < top[i] {
+					at[i]++
+					u += e.weight[i]
+					break
+				}
+				u -= at[i] * e.weight[i]
+				at[i] = 0
+				if i == last {
+					return
+				}
+			}
+			if i > last {
+				return
+			}
+		}
+	}
+}
+
+// merged joins equal packings and puts the dearest first, so that plans that
+// are the same are written the same way.
+func (s *solution) merged() *solution {
+	slices.SortStableFunc(s.packs, comparePackings)
+	out := s.packs[:0]
+	for _, k := range s.packs {
+		if n := len(out); n > 0 && comparePackings(out[n-1], k) == 0 {
+			out[n-1].times += k.times
+			continue
+		}
+		out = append(out, k)
+	}
+	s.packs = out
+	return s
+}
+
+func comparePackings(a, b packing) int {
+	return cmp.Or(cmp.Compare(b.cand.price, a.cand.price), slices.Compare(b.counts, a.counts), cmp.Compare(a.cand.t, b.cand.t))
+}
