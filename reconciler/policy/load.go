@@ -1,0 +1,234 @@
+package policy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/fleet"
+)
+
+// loaded is a bundle that has been compiled.
+type loaded struct {
+	compiler *ast.Compiler
+	groups   []*group
+	// warnings are what is odd but does not keep the policies from judging.
+	warnings []decision.Finding
+}
+
+// load parses and compiles all files of a bundle. All faults of one step are
+// reported together.
+func load(b Bundle) (*loaded, error) {
+	if n, files := b.size(), len(b.files); n > maxBundle || files > maxFiles {
+		return nil, newLoadError([]decision.Finding{loadFinding(nil,
+			"%d files with %d bytes: at most %d files and %d bytes of policies and their data are read", files, n, maxFiles, maxBundle)})
+	}
+	modules, warnings, faults := parse(b)
+	if len(faults) == 0 {
+		faults = checkPackages(modules)
+	}
+	if len(faults) > 0 {
+		return nil, newLoadError(faults)
+	}
+	groups, faults := collect(modules)
+	if len(faults) > 0 {
+		return nil, newLoadError(faults)
+	}
+	for _, g := range groups {
+		name := findingsPackage + "/" + g.name + regoSuffix
+		m, err := ast.ParseModuleWithOpts(name, g.gather(), ast.ParserOptions{RegoVersion: ast.RegoV1})
+		if err != nil {
+			return nil, newLoadError(fromAST(err))
+		}
+		modules[name] = m
+	}
+	compiler, err := compile(modules)
+	if err != nil {
+		return nil, err
+	}
+	if faults := checkTime(compiler, groups); len(faults) > 0 {
+		return nil, newLoadError(faults)
+	}
+	return &loaded{compiler: compiler, groups: groups, warnings: warnings}, nil
+}
+
+// compile checks and compiles the modules in strict mode, without the builtins
+// that reach out. Print statements are dropped.
+func compile(modules map[string]*ast.Module) (*ast.Compiler, error) {
+	schemas, err := schemaSet()
+	if err != nil {
+		return nil, err
+	}
+	c := ast.NewCompiler().SetErrorLimit(0).WithStrict(true).WithCapabilities(capabilities()).
+		WithSchemas(schemas).WithUseTypeCheckAnnotations(true)
+	if c.Compile(modules); c.Failed() {
+		return nil, newLoadError(fromAST(inFiles(c.Errors)))
+	}
+	return c, nil
+}
+
+// inFiles leaves out errors that name a generated rule: the rule in the file
+// has the same.
+func inFiles(errs ast.Errors) ast.Errors {
+	own := slices.DeleteFunc(slices.Clone(errs), func(e *ast.Error) bool { return strings.Contains(e.Message, generatedRule) })
+	if len(own) == 0 {
+		return errs
+	}
+	return own
+}
+
+// parse reads each file as Rego v1 and, where only that works, as v0.
+func parse(b Bundle) (map[string]*ast.Module, []decision.Finding, []decision.Finding) {
+	modules := map[string]*ast.Module{}
+	var warnings, faults []decision.Finding
+	for _, name := range b.names() {
+		m, old, err := parseFile(name, string(b.files[name]))
+		if err != nil {
+			faults = append(faults, fromAST(err)...)
+			continue
+		}
+		modules[name] = m
+		if old {
+			warnings = append(warnings, versionWarning(m))
+		}
+	}
+	return modules, warnings, faults
+}
+
+// parseFile says whether the file is in the syntax before v1. When it is
+// neither, the error is that of v1.
+func parseFile(name, text string) (m *ast.Module, old bool, err error) {
+	m, err = ast.ParseModuleWithOpts(name, text, ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true})
+	if err == nil {
+		return m, false, nil
+	}
+	if m, err0 := ast.ParseModuleWithOpts(name, text, ast.ParserOptions{RegoVersion: ast.RegoV0, ProcessAnnotation: true}); err0 == nil {
+		return m, true, nil
+	}
+	return nil, false, err
+}
+
+func versionWarning(m *ast.Module) decision.Finding {
+	at := position(m.Package.Location)
+	return decision.Finding{
+		Rule:        RuleVersion,
+		Severity:    severityWarning,
+		Title:       "The file is in the syntax before Rego v1",
+		Message:     "the file parses only in the syntax before Rego v1 and is taken as that",
+		Position:    at,
+		Remediation: "Run `opa fmt --v0-v1 --write` on the file.",
+		Source:      at.String(),
+	}
+}
+
+// checkPackages refuses files of the fleet that would be evaluated by nobody or
+// would change what shipped policies say.
+func checkPackages(modules map[string]*ast.Module) []decision.Finding {
+	reserved := map[string]ast.Ref{}
+	for name, m := range modules {
+		if strings.HasPrefix(name, ShippedDir) {
+			reserved[m.Package.Path.String()] = m.Package.Path
+		}
+	}
+	var faults []decision.Finding
+	for _, name := range sortedKeys(modules) {
+		m := modules[name]
+		if why := badPackage(m.Package.Path); why != "" {
+			faults = append(faults, loadFinding(position(m.Package.Location), "package %s: %s", packageName(m), why))
+		}
+		if !strings.HasPrefix(name, ShippedDir) {
+			faults = append(faults, intrusions(m, reserved)...)
+		}
+	}
+	return faults
+}
+
+func packageName(m *ast.Module) string { return strings.TrimPrefix(m.Package.Path.String(), "data.") }
+
+func badPackage(path ast.Ref) string {
+	words := refWords(path)
+	if len(words) == 0 {
+		return "it has no name"
+	}
+	switch words[0] {
+	case "policy":
+		return "the name is taken by the policy data of the fleet"
+	case "system", findingsPackage:
+		return "the name is reserved"
+	case "reeve":
+		if name, _ := stageOf(path); name == "" {
+			return "nothing below reeve is evaluated but reeve.spec, reeve.offering and reeve.decision"
+		}
+	}
+	return ""
+}
+
+// intrusions are rules that would add to a shipped package: by its name, or by
+// a head that leads into it.
+func intrusions(m *ast.Module, reserved map[string]ast.Ref) []decision.Finding {
+	var faults []decision.Finding
+	for _, r := range m.Rules {
+		full := r.Ref()
+		ground := full.GroundPrefix()
+		for _, key := range slices.Sorted(maps.Keys(reserved)) {
+			if ground.HasPrefix(reserved[key]) || (len(ground) < len(full) && reserved[key].HasPrefix(ground)) {
+				faults = append(faults, loadFinding(position(r.Location), "rule %s would change the shipped package %s: move it to a package of your own",
+					r.Head.Ref(), strings.TrimPrefix(key, "data.")))
+			}
+		}
+		if strings.HasPrefix(headName(r), generatedRule) {
+			faults = append(faults, loadFinding(position(r.Location), "rule %s: names that begin with %s are reserved", headName(r), generatedRule))
+		}
+	}
+	return faults
+}
+
+// checkTime refuses rules of the offering stage that reach a time builtin: its
+// results are kept until an input changes, and time is none of its inputs.
+func checkTime(c *ast.Compiler, groups []*group) []decision.Finding {
+	var faults []decision.Finding
+	for _, g := range groups {
+		if g.name != string(StageOffering) {
+			continue
+		}
+		for _, b := range g.bodies {
+			for _, r := range c.GetRulesExact(b.target) {
+				faults = append(faults, timeUses(c, r, &b.Rule)...)
+			}
+		}
+	}
+	return faults
+}
+
+// timeUses are the uses of time builtins that a rule can reach.
+func timeUses(c *ast.Compiler, from *ast.Rule, rule *Rule) []decision.Finding {
+	var faults []decision.Finding
+	seen := map[*ast.Rule]bool{from: true}
+	for todo := []*ast.Rule{from}; len(todo) > 0; {
+		r := todo[0]
+		todo = todo[1:]
+		ast.WalkRefs(r, func(ref ast.Ref) bool {
+			if v, ok := ref[0].Value.(ast.Var); ok && v == "time" {
+				faults = append(faults, loadFinding(timePosition(ref, r), "%s may not be used by rule %s: the offering stage has no time, since its results are kept", ref, rule.ID))
+			}
+			return false
+		})
+		for dep := range c.Graph.Dependencies(r) {
+			if next, ok := dep.(*ast.Rule); ok && !seen[next] {
+				seen[next] = true
+				todo = append(todo, next)
+			}
+		}
+	}
+	return faults
+}
+
+func timePosition(ref ast.Ref, r *ast.Rule) *fleet.Position {
+	return position(cmp.Or(ref[0].Location, r.Location))
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,212 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/resources"
+)
+
+// InstanceType is an instance type as policies see it.
+type InstanceType struct {
+	// Name such as "c5a.2xlarge".
+	Name string `json:"name"`
+	// Labels are those that a node of the type has whatever the offering:
+	// "karpenter.k8s.aws/instance-family" and so on. Zone and capacity type are
+	// in the offerings.
+	Labels map[string]string `json:"labels"`
+	// Capacity and Allocatable are amounts as Kubernetes quantities.
+	Capacity    resources.List `json:"capacity"`
+	Allocatable resources.List `json:"allocatable"`
+	// Offerings are sorted by zone and capacity type.
+	Offerings []Offering `json:"offerings"`
+}
+
+// Offering is where and how a type can be had, and for how much. Whether EC2
+// has it at the moment is no part of it.
+type Offering struct {
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+	// Price in USD per hour.
+	Price resources.Price `json:"price"`
+}
+
+// Types are instance types in the form that policies read. Make them once for
+// each set of types and prices: that costs as much as several evaluations. They
+// are safe for use by several goroutines.
+type Types struct {
+	digest string
+	names  []string
+	list   map[string]InstanceType
+	term   *ast.Term
+
+	mu     sync.Mutex
+	prices map[string]*ast.Term
+}
+
+// NewTypes converts the instance types, which must have different names.
+func NewTypes(list []InstanceType) (*Types, error) {
+	t := &Types{list: make(map[string]InstanceType, len(list)), prices: map[string]*ast.Term{}}
+	items := make([][2]*ast.Term, 0, len(list))
+	for _, it := range list {
+		if _, twice := t.list[it.Name]; twice {
+			return nil, fmt.Errorf("instance type %s is given twice", it.Name)
+		}
+		t.list[it.Name] = it
+		t.names = append(t.names, it.Name)
+		items = append(items, ast.Item(ast.StringTerm(it.Name), it.term()))
+	}
+	slices.Sort(t.names)
+	t.term = ast.NewTerm(ast.NewObject(items...))
+	b, err := canonical(t.list)
+	if err != nil {
+		return nil, fmt.Errorf("instance types: %w", err)
+	}
+	t.digest = decision.Digest(b)
+	return t, nil
+}
+
+// Digest is the SHA-256 of the types and prices.
+func (t *Types) Digest() string { return t.digest }
+
+// term is the type as toValue would convert its JSON, without the detour.
+func (it *InstanceType) term() *ast.Term {
+	offerings := make([]*ast.Term, len(it.Offerings))
+	for i, o := range it.Offerings {
+		offerings[i] = ast.ObjectTerm(
+			ast.Item(ast.InternedTerm("zone"), ast.InternedTerm(o.Zone)),
+			ast.Item(ast.InternedTerm("capacityType"), ast.InternedTerm(o.CapacityType)),
+			ast.Item(ast.InternedTerm("price"), ast.NewTerm(ast.Number(o.Price.Decimal()))),
+		)
+	}
+	return ast.ObjectTerm(
+		ast.Item(ast.InternedTerm("name"), ast.StringTerm(it.Name)),
+		ast.Item(ast.InternedTerm("labels"), labelsTerm(it.Labels)),
+		ast.Item(ast.InternedTerm("capacity"), amountsTerm(it.Capacity)),
+		ast.Item(ast.InternedTerm("allocatable"), amountsTerm(it.Allocatable)),
+		ast.Item(ast.InternedTerm("offerings"), ast.ArrayTerm(offerings...)),
+	)
+}
+
+func labelsTerm(labels map[string]string) *ast.Term {
+	items := make([][2]*ast.Term, 0, len(labels))
+	for k, v := range labels {
+		items = append(items, ast.Item(ast.StringTerm(k), ast.StringTerm(v)))
+	}
+	return ast.NewTerm(ast.NewObject(items...))
+}
+
+func amountsTerm(l resources.List) *ast.Term {
+	items := make([][2]*ast.Term, 0, len(l))
+	for name, amount := range l {
+		q := resources.Quantity(name, amount)
+		items = append(items, ast.Item(ast.StringTerm(string(name)), ast.StringTerm(q.String())))
+	}
+	return ast.NewTerm(ast.NewObject(items...))
+}
+
+// Prices are those of the named types; names that are none are left out.
+func (t *Types) Prices(names []string) Prices {
+	out := Prices{}
+	for _, name := range names {
+		if it, ok := t.list[name]; ok {
+			out[name] = it.prices()
+		}
+	}
+	return out
+}
+
+func (it *InstanceType) prices() map[string]map[string]resources.Price {
+	out := map[string]map[string]resources.Price{}
+	for _, o := range it.Offerings {
+		if out[o.Zone] == nil {
+			out[o.Zone] = map[string]resources.Price{}
+		}
+		out[o.Zone][o.CapacityType] = o.Price
+	}
+	return out
+}
+
+// priceTerms is Prices as policies see them. The same types are asked for again
+// and again, so what was converted once is kept.
+func (t *Types) priceTerms(names []string) *ast.Term {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	items := make([][2]*ast.Term, 0, len(names))
+	for _, name := range names {
+		it, ok := t.list[name]
+		if !ok {
+			continue
+		}
+		term := t.prices[name]
+		if term == nil {
+			term = it.priceTerm()
+			t.prices[name] = term
+		}
+		items = append(items, ast.Item(ast.StringTerm(name), term))
+	}
+	return ast.ObjectTerm(items...)
+}
+
+func (it *InstanceType) priceTerm() *ast.Term {
+	zones := ast.NewObject()
+	for zone, byType := range it.prices() {
+		prices := ast.NewObject()
+		for capacityType, p := range byType {
+			prices.Insert(ast.StringTerm(capacityType), ast.NewTerm(ast.Number(p.Decimal())))
+		}
+		zones.Insert(ast.StringTerm(zone), ast.NewTerm(prices))
+	}
+	return ast.NewTerm(zones)
+}
+
+// scope is what exclusions of one evaluation can be about.
+type scope interface {
+	// all are the names of the types that a NodePool could have in the zone and
+	// of the capacity type, sorted; empty means any.
+	all(nodePool, zone, capacityType string) []string
+	// has says whether the type is one of those.
+	has(name, nodePool, zone, capacityType string) bool
+}
+
+// noTypes is the scope of a stage without exclusions.
+type noTypes struct{}
+
+func (noTypes) all(_, _, _ string) []string { return nil }
+func (noTypes) has(_, _, _, _ string) bool  { return false }
+
+// poolTypes is all types for one NodePool.
+type poolTypes struct {
+	nodePool string
+	types    *Types
+}
+
+func (p poolTypes) all(nodePool, zone, capacityType string) []string {
+	if nodePool != p.nodePool {
+		return nil
+	}
+	if zone == "" && capacityType == "" {
+		return p.types.names
+	}
+	var out []string
+	for _, name := range p.types.names {
+		if p.has(name, nodePool, zone, capacityType) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (p poolTypes) has(name, nodePool, zone, capacityType string) bool {
+	it, ok := p.types.list[name]
+	if !ok || nodePool != p.nodePool {
+		return false
+	}
+	return (zone == "" && capacityType == "") || slices.ContainsFunc(it.Offerings, func(o Offering) bool {
+		return (zone == "" || o.Zone == zone) && (capacityType == "" || o.CapacityType == capacityType)
+	})
+}
