@@ -86,6 +86,17 @@ func TestTimesAreForPeople(t *testing.T) {
 	}
 }
 
+func TestPatternsNameTheBenchmarks(t *testing.T) {
+	for want, e := range map[string]entry{
+		"^Benchmark(A|B)":     {benchmarks: []string{"A", "B"}},
+		"^Benchmark(A)/^100_": {benchmarks: []string{"A"}, sub: "100_"},
+	} {
+		if got := e.pattern(); got != want {
+			t.Errorf("pattern %q, want %q", got, want)
+		}
+	}
+}
+
 func TestTheTableIsSound(t *testing.T) {
 	for _, e := range table {
 		for _, g := range e.goals {

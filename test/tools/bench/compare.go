@@ -31,15 +31,15 @@ type bench struct {
 	head tree
 	// base is nil when there is nothing to compare with.
 	base *tree
-	// rounds is how often each benchmark runs in each tree. One that looks
-	// slower than the limit gets as many again twice, since the least of many
-	// runs is what the code can do.
+	// rounds is how often each benchmark runs in each tree. While one looks
+	// slower than the limit there are as many again, up to patience times, since
+	// only the least of many runs is what the code can do.
 	rounds int
 	limit  float64
 	log    io.Writer
 }
 
-const patience = 2
+const patience = 5
 
 // measure builds and runs one entry.
 func (b *bench) measure(ctx context.Context, e entry) ([]result, error) {

@@ -8,6 +8,8 @@ type entry struct {
 	// benchmarks are their names without "Benchmark"; those that begin with one
 	// followed by more are measured too: "Append" finds BenchmarkAppendPasses.
 	benchmarks []string
+	// sub narrows it to sub-benchmarks whose names begin with it.
+	sub string
 	// benchtime is how long, or how often, each runs in one round.
 	benchtime string
 	goals     []goal
@@ -37,8 +39,9 @@ var table = []entry{
 	{dir: "reconciler/ledger", benchmarks: []string{"Append"}, benchtime: "500ms", goals: []goal{
 		{benchmark: "Append", unit: "decisions/s", atLeast: 200},
 	}},
-	{dir: "reconciler/spec", benchmarks: []string{"Load100"}, benchtime: "2x", goals: []goal{
-		{benchmark: "Load100", unit: "ns/op", atMost: 1e9},
+	{dir: "reconciler/spec", benchmarks: []string{"Load"}, sub: "100_NodePools", benchtime: "2x", goals: []goal{
+		{benchmark: "Load/100_NodePools", unit: "ns/op", atMost: 1e9},
 	}},
-	{dir: "reconciler/catalog", benchmarks: []string{"Resolve"}, benchtime: "300ms"},
+	{dir: "reconciler/catalog", benchmarks: []string{"ResolveAllTypes"}, benchtime: "300ms"},
+	{dir: "reconciler/gitrepo", benchmarks: []string{"Append"}, benchtime: "300ms"},
 }

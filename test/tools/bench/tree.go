@@ -38,10 +38,17 @@ func (t tree) binary(dir string) string {
 // run measures the benchmarks once.
 func (t tree) run(ctx context.Context, e entry) (string, error) {
 	return command(ctx, filepath.Join(t.dir, filepath.FromSlash(e.dir)), t.binary(e.dir),
-		"-test.run=^$", "-test.bench="+pattern(e.benchmarks), "-test.benchtime="+e.benchtime, "-test.benchmem", "-test.timeout=5m")
+		"-test.run=^$", "-test.bench="+e.pattern(), "-test.benchtime="+e.benchtime, "-test.benchmem", "-test.timeout=5m")
 }
 
-func pattern(names []string) string { return "^Benchmark(" + strings.Join(names, "|") + ")" }
+// pattern is what the test binary takes for -test.bench.
+func (e entry) pattern() string {
+	p := "^Benchmark(" + strings.Join(e.benchmarks, "|") + ")"
+	if e.sub != "" {
+		p += "/^" + e.sub
+	}
+	return p
+}
 
 // base checks out what to compare with in a directory of its own. It gives the
 // reason when there is nothing to compare with. The caller must call the
