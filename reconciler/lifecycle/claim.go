@@ -16,16 +16,9 @@ import (
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
-// Annotations that Reeve puts on the NodeClaims it makes. AnnotationDecision is
-// also the key of a tag of the instances.
-const (
-	// AnnotationDecision is the id of the decision that made the claim.
-	AnnotationDecision = "reeve.dev/decision"
-	// AnnotationIndex is which of the decision's claims it is.
-	AnnotationIndex = "reeve.dev/index"
-	// AnnotationPrice is the price of what was launched, in USD per hour.
-	AnnotationPrice = "reeve.dev/price"
-)
+// PriceAnnotation on a NodeClaim is the price of what was launched for it, in
+// USD per hour.
+const PriceAnnotation = "reeve.dev/price"
 
 // FromNodeClaim takes from a NodeClaim of the API what decisions depend on. It
 // fails when an annotation of ours does not parse.
@@ -34,7 +27,7 @@ func FromNodeClaim(nc *karpv1.NodeClaim) (*cluster.Claim, error) {
 		Name:          nc.Name,
 		NodePool:      nc.Labels[karpv1.NodePoolLabelKey],
 		Created:       nc.CreationTimestamp.UTC(),
-		Decision:      nc.Annotations[AnnotationDecision],
+		Decision:      nc.Annotations[cluster.DecisionAnnotation],
 		Labels:        nc.Labels,
 		Annotations:   nc.Annotations,
 		Requests:      resources.From(nc.Spec.Resources.Requests),
@@ -55,13 +48,13 @@ func FromNodeClaim(nc *karpv1.NodeClaim) (*cluster.Claim, error) {
 		out.Zone = nc.Labels[corev1.LabelTopologyZone]
 		out.CapacityType = nc.Labels[karpv1.CapacityTypeLabelKey]
 	}
-	index, err := strconv.Atoi(cmp.Or(nc.Annotations[AnnotationIndex], "0"))
+	index, err := strconv.Atoi(cmp.Or(nc.Annotations[cluster.IndexAnnotation], "0"))
 	if err != nil {
-		return nil, fmt.Errorf("NodeClaim %s: annotation %s: %w", nc.Name, AnnotationIndex, err)
+		return nil, fmt.Errorf("NodeClaim %s: annotation %s: %w", nc.Name, cluster.IndexAnnotation, err)
 	}
 	out.Index = index
-	if out.Price, err = resources.ParsePrice(cmp.Or(nc.Annotations[AnnotationPrice], "0")); err != nil {
-		return nil, fmt.Errorf("NodeClaim %s: annotation %s: %w", nc.Name, AnnotationPrice, err)
+	if out.Price, err = resources.ParsePrice(cmp.Or(nc.Annotations[PriceAnnotation], "0")); err != nil {
+		return nil, fmt.Errorf("NodeClaim %s: annotation %s: %w", nc.Name, PriceAnnotation, err)
 	}
 	return out, nil
 }

@@ -33,7 +33,7 @@ func nodeClaim() *karpv1.NodeClaim {
 				karpv1.CapacityTypeLabelKey:    "on-demand",
 				"team":                         "a",
 			},
-			Annotations: map[string]string{AnnotationDecision: "d1", AnnotationIndex: "2", AnnotationPrice: "0.344"},
+			Annotations: map[string]string{cluster.DecisionAnnotation: "d1", cluster.IndexAnnotation: "2", PriceAnnotation: "0.344"},
 		},
 		Spec: karpv1.NodeClaimSpec{
 			Taints:        []corev1.Taint{taint("team=a:NoSchedule")},
@@ -76,7 +76,7 @@ func TestWhatAClaimAsksForIsNotWhatWasLaunched(t *testing.T) {
 }
 
 func TestAnnotationsThatDoNotParseAreErrors(t *testing.T) {
-	for _, key := range []string{AnnotationIndex, AnnotationPrice} {
+	for _, key := range []string{cluster.IndexAnnotation, PriceAnnotation} {
 		nc := nodeClaim()
 		nc.Annotations[key] = "x"
 		if _, err := FromNodeClaim(nc); err == nil || !strings.Contains(err.Error(), key) {
