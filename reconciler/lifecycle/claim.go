@@ -69,6 +69,11 @@ func conditions(nc *karpv1.NodeClaim) cluster.Conditions {
 		return false, time.Time{}
 	}
 	var out cluster.Conditions
+	for _, c := range nc.Status.Conditions {
+		if c.Type == karpv1.ConditionTypeLaunched && c.Status == metav1.ConditionFalse {
+			out.LaunchFailed = c.Reason + ": " + c.Message
+		}
+	}
 	out.Launched, out.LaunchedAt = at(karpv1.ConditionTypeLaunched)
 	out.Registered, out.RegisteredAt = at(karpv1.ConditionTypeRegistered)
 	out.Initialized, out.InitializedAt = at(karpv1.ConditionTypeInitialized)

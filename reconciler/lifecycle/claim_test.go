@@ -75,6 +75,15 @@ func TestWhatAClaimAsksForIsNotWhatWasLaunched(t *testing.T) {
 	}
 }
 
+func TestAFailedLaunchIsRead(t *testing.T) {
+	nc := nodeClaim()
+	SetCondition(nc, karpv1.ConditionTypeLaunched, metav1.ConditionFalse, "InsufficientCapacity", "none left", t0)
+	got, err := FromNodeClaim(nc)
+	if err != nil || got.Conditions != (cluster.Conditions{LaunchFailed: "InsufficientCapacity: none left"}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestAnnotationsThatDoNotParseAreErrors(t *testing.T) {
 	for _, key := range []string{cluster.IndexAnnotation, PriceAnnotation} {
 		nc := nodeClaim()

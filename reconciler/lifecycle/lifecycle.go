@@ -42,16 +42,17 @@ const (
 	Initialize Action = "initialize"
 	// Wait: nothing can be done before somebody else acts.
 	Wait Action = "wait"
-	// TimeOut: the claim did not become a node in time and is to be deleted.
-	TimeOut Action = "time out"
+	// GiveUp: the claim did not become a node, in time or at all, and is to be
+	// deleted.
+	GiveUp Action = "give up"
 	// Terminate: the claim is being deleted.
 	Terminate Action = "terminate"
 	// Done: nothing is left to do.
 	Done Action = "done"
 )
 
-// Reasons why a claim waits or timed out: those of Karpenter's conditions and
-// metrics.
+// Reasons why a claim waits or is given up: those of Karpenter's conditions and
+// metrics. A claim whose launch failed has the reason of that failure.
 const (
 	ReasonNodeNotFound          = "NodeNotFound"
 	ReasonMultipleNodesFound    = "MultipleNodesFound"
@@ -80,7 +81,7 @@ type Step struct {
 	Claim string
 	// Node to register or initialize.
 	Node string
-	// Reason is set for Wait and TimeOut.
+	// Reason is set for Wait and GiveUp.
 	Reason string
 	// Message is the reason in full.
 	Message string
@@ -136,8 +137,11 @@ func launch(c *cluster.Claim, e Evidence, now time.Time) Step {
 	switch {
 	case e.Instance != "":
 		return Step{Action: MarkLaunched, Claim: c.Name}
+	case c.Conditions.LaunchFailed != "":
+		reason, message, _ := strings.Cut(c.Conditions.LaunchFailed, ": ")
+		return Step{Action: GiveUp, Claim: c.Name, Reason: reason, Message: message}
 	case !now.Before(deadline):
-		return Step{Action: TimeOut, Claim: c.Name, Reason: ReasonLaunchTimeout,
+		return Step{Action: GiveUp, Claim: c.Name, Reason: ReasonLaunchTimeout,
 			Message: fmt.Sprintf("no instance was launched within %s", LaunchTimeout)}
 	default:
 		return Step{Action: Launch, Claim: c.Name, Deadline: deadline}
@@ -163,7 +167,7 @@ func register(n *cluster.Node, e Evidence, now time.Time) Step {
 		out.Action, out.Deadline = Wait, deadline
 		return out
 	}
-	out.Action, out.Reason = TimeOut, ReasonRegistrationTimeout
+	out.Action, out.Reason = GiveUp, ReasonRegistrationTimeout
 	out.Message = fmt.Sprintf("no node registered within %s: %s", RegistrationTimeout, out.Message)
 	return out
 }

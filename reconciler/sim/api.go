@@ -125,6 +125,9 @@ func newAPI(c *Clock) *API {
 	return a
 }
 
+// stamp is the time as objects hold it: the API's JSON has whole seconds.
+func (a *API) stamp() metav1.Time { return metav1.NewTime(a.clock.Now().Truncate(time.Second)) }
+
 // Audit is every write so far, in order.
 func (a *API) Audit() []Write { return a.audit }
 
@@ -174,7 +177,7 @@ func (a *API) Create(actor string, o Object) error {
 	a.version++
 	c.SetUID(uid(kind, "/", key, "/", a.version))
 	a.made[c.GetUID()] = a.version
-	c.SetCreationTimestamp(metav1.NewTime(a.clock.Now()))
+	c.SetCreationTimestamp(a.stamp())
 	c.SetResourceVersion(strconv.FormatInt(a.version, 10))
 	c.SetGeneration(1)
 	i, _ := slices.BinarySearch(t.keys, key)
@@ -246,7 +249,7 @@ func (a *API) delete(actor string, o Object, grace *int64) error {
 		return nil
 	}
 	c := o.DeepCopyObject().(Object)
-	at := metav1.NewTime(a.clock.Now().Add(time.Duration(g) * time.Second))
+	at := metav1.NewTime(a.stamp().Add(time.Duration(g) * time.Second))
 	c.SetDeletionTimestamp(&at)
 	c.SetDeletionGracePeriodSeconds(&g)
 	a.version++

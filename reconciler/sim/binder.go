@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // bindPods is the scheduler: it takes the pods that wait by priority and then
@@ -123,7 +122,7 @@ func (v *View) score(pod *corev1.Pod, n *nodeView, most bool) int64 {
 func (w *World) bind(p *corev1.Pod, node string) {
 	w.must(Update(w.API, actorScheduler, KeyOf(p), "bind to "+node, func(c *corev1.Pod) error {
 		c.Spec.NodeName = node
-		setPodCondition(c, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.Now())})
+		setPodCondition(c, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: w.API.stamp()})
 		return nil
 	}))
 }
@@ -136,7 +135,7 @@ func (w *World) unscheduled(p *corev1.Pod, reason, message string) {
 		}
 	}
 	w.must(Update(w.API, actorScheduler, KeyOf(p), reason, func(c *corev1.Pod) error {
-		setPodCondition(c, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(w.Now())})
+		setPodCondition(c, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: w.API.stamp()})
 		return nil
 	}))
 }

@@ -123,7 +123,7 @@ func (w *World) AddNode(m Machine) error {
 func extended(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
 func (w *World) readyCondition(s corev1.ConditionStatus, reason string) corev1.NodeCondition {
-	now := metav1.NewTime(w.Now())
+	now := w.API.stamp()
 	return corev1.NodeCondition{Type: corev1.NodeReady, Status: s, Reason: reason, LastHeartbeatTime: now, LastTransitionTime: now}
 }
 
@@ -290,7 +290,7 @@ func (w *World) podStarted(p *corev1.Pod) {
 		return
 	}
 	w.must(Update(w.API, actorKubelet, KeyOf(p), "running", func(c *corev1.Pod) error {
-		at := metav1.NewTime(w.Now())
+		at := w.API.stamp()
 		c.Status.Phase = corev1.PodRunning
 		c.Status.StartTime = &at
 		setPodCondition(c, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at})

@@ -78,6 +78,7 @@ type World struct {
 	dirty         map[Kind]bool
 	settling      bool
 	controllers   []controller
+	faults        faults
 }
 
 // controller is a level-triggered loop: it runs when one of its kinds changed.
@@ -92,7 +93,7 @@ func NewWorld(o Options) *World {
 	c := NewClock(o.Start)
 	w := &World{
 		Clock: c, API: newAPI(c), timing: o.Timing.withDefaults(), mostAllocated: o.MostAllocated,
-		machines: map[string]*machineState{}, names: map[types.UID]int{}, busy: map[types.UID]bool{}, dirty: map[Kind]bool{},
+		machines: map[string]*machineState{}, names: map[types.UID]int{}, busy: map[types.UID]bool{}, dirty: map[Kind]bool{}, faults: faults{counts: map[string]int{}},
 	}
 	w.controllers = []controller{
 		{[]Kind{KindDeployment, KindReplicaSet, KindPod}, w.reconcileDeployments},
