@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -36,10 +37,12 @@ const (
 	KindDaemonSet  Kind = "DaemonSet"
 	KindNodeClaim  Kind = "NodeClaim"
 	KindPDB        Kind = "PodDisruptionBudget"
+	KindNodePool   Kind = "NodePool"
+	KindNodeClass  Kind = "EC2NodeClass"
 )
 
 // kinds in the order in which controllers look at them.
-var kinds = []Kind{KindNamespace, KindNode, KindPod, KindDeployment, KindReplicaSet, KindDaemonSet, KindNodeClaim, KindPDB}
+var kinds = []Kind{KindNamespace, KindNode, KindPod, KindDeployment, KindReplicaSet, KindDaemonSet, KindNodePool, KindNodeClass, KindNodeClaim, KindPDB}
 
 // kindOf is the kind of the object, empty for one that the API does not know.
 func kindOf(o Object) Kind {
@@ -60,6 +63,10 @@ func kindOf(o Object) Kind {
 		return KindNodeClaim
 	case *policyv1.PodDisruptionBudget:
 		return KindPDB
+	case *karpv1.NodePool:
+		return KindNodePool
+	case *ec2v1.EC2NodeClass:
+		return KindNodeClass
 	default:
 		return ""
 	}

@@ -15,6 +15,7 @@ const maxEventsAtOnce = 200_000
 // Clock is virtual time: it stands still except in Advance and RunUntil, which
 // run what was scheduled, in order of time and then of scheduling.
 type Clock struct {
+	start time.Time
 	now   time.Time
 	seq   int64
 	queue eventQueue
@@ -23,7 +24,7 @@ type Clock struct {
 var _ clock.PassiveClock = (*Clock)(nil)
 
 // NewClock is a clock that stands at the instant.
-func NewClock(start time.Time) *Clock { return &Clock{now: start.UTC()} }
+func NewClock(start time.Time) *Clock { return &Clock{start: start.UTC(), now: start.UTC()} }
 
 // Now is the virtual time.
 func (c *Clock) Now() time.Time { return c.now }

@@ -77,7 +77,7 @@ func (v *View) inDomain(n *nodeView, key string, test func(*corev1.Pod) bool) bo
 }
 
 func filterPodAffinity(v *View, pod *corev1.Pod, n *nodeView) string {
-	if !v.affinityMet(pod, n) {
+	if v.only == "" && !v.affinityMet(pod, n) {
 		return "node(s) didn't match pod affinity rules"
 	}
 	for _, t := range requiredAnti(pod) {

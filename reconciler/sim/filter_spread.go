@@ -15,6 +15,9 @@ func filterSpread(v *View, pod *corev1.Pod, n *nodeView) string {
 			hard = append(hard, c)
 		}
 	}
+	if v.only != "" {
+		return ""
+	}
 	for _, c := range hard {
 		domain, ok := n.node.Labels[c.TopologyKey]
 		if !ok {

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
 // AnnotationStopAfter on a pod is how long it takes to end when it is told to,
@@ -159,22 +161,17 @@ func (w *World) ignoreGone(err error) {
 }
 
 func (w *World) offerDevices(st *machineState) {
-	if !st.up || !slices.ContainsFunc(mapsKeys(st.Capacity), extended) {
+	devices := slices.ContainsFunc(resources.From(st.Capacity).Names(), func(name corev1.ResourceName) bool {
+		q := st.Capacity[name]
+		return extended(name) && !q.IsZero()
+	})
+	if !st.up || !devices {
 		return
 	}
 	w.ignoreGone(Update(w.API, actorKubelet, st.Name, "devices", func(n *corev1.Node) error {
 		n.Status.Capacity, n.Status.Allocatable = st.Capacity.DeepCopy(), st.Allocatable.DeepCopy()
 		return nil
 	}))
-}
-
-func mapsKeys(l corev1.ResourceList) []corev1.ResourceName {
-	out := make([]corev1.ResourceName, 0, len(l))
-	for name := range l {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // RemoveStartupTaints takes the startup taints off the node, as the daemon that

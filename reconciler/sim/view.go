@@ -21,6 +21,9 @@ type View struct {
 	// withAnti are the placed pods with required anti-affinity: they can keep
 	// others away.
 	withAnti []placed
+	// only, when set, names the one node that the view is about: what depends
+	// on the rest of the cluster is not judged.
+	only string
 	// requests remembers what each pod requests.
 	requests map[*corev1.Pod]resources.List
 }
@@ -67,10 +70,14 @@ func (v *View) AddNode(n *corev1.Node) {
 	if v.byName[n.Name] != nil {
 		return
 	}
-	nv := &nodeView{node: n, allocatable: resources.From(n.Status.Allocatable), used: resources.List{}}
+	nv := newNodeView(n)
 	v.byName[n.Name] = nv
 	i, _ := slices.BinarySearchFunc(v.nodes, n.Name, func(o *nodeView, name string) int { return strings.Compare(o.node.Name, name) })
 	v.nodes = slices.Insert(v.nodes, i, nv)
+}
+
+func newNodeView(n *corev1.Node) *nodeView {
+	return &nodeView{node: n, allocatable: resources.From(n.Status.Allocatable), used: resources.List{}}
 }
 
 // Place puts the pod on the node of that name if it is feasible there. The
