@@ -42,8 +42,9 @@ const (
 	Initialize Action = "initialize"
 	// Wait: nothing can be done before somebody else acts.
 	Wait Action = "wait"
-	// GiveUp: the claim did not become a node, in time or at all, and is to be
-	// deleted.
+	// TimeOut: the claim did not become a node in time and is to be deleted.
+	TimeOut Action = "time out"
+	// GiveUp: the launch has failed for good and the claim is to be deleted.
 	GiveUp Action = "give up"
 	// Terminate: the claim is being deleted.
 	Terminate Action = "terminate"
@@ -81,7 +82,7 @@ type Step struct {
 	Claim string
 	// Node to register or initialize.
 	Node string
-	// Reason is set for Wait and GiveUp.
+	// Reason is set for Wait, TimeOut and GiveUp.
 	Reason string
 	// Message is the reason in full.
 	Message string
@@ -141,7 +142,7 @@ func launch(c *cluster.Claim, e Evidence, now time.Time) Step {
 		reason, message, _ := strings.Cut(c.Conditions.LaunchFailed, ": ")
 		return Step{Action: GiveUp, Claim: c.Name, Reason: reason, Message: message}
 	case !now.Before(deadline):
-		return Step{Action: GiveUp, Claim: c.Name, Reason: ReasonLaunchTimeout,
+		return Step{Action: TimeOut, Claim: c.Name, Reason: ReasonLaunchTimeout,
 			Message: fmt.Sprintf("no instance was launched within %s", LaunchTimeout)}
 	default:
 		return Step{Action: Launch, Claim: c.Name, Deadline: deadline}
@@ -167,7 +168,7 @@ func register(n *cluster.Node, e Evidence, now time.Time) Step {
 		out.Action, out.Deadline = Wait, deadline
 		return out
 	}
-	out.Action, out.Reason = GiveUp, ReasonRegistrationTimeout
+	out.Action, out.Reason = TimeOut, ReasonRegistrationTimeout
 	out.Message = fmt.Sprintf("no node registered within %s: %s", RegistrationTimeout, out.Message)
 	return out
 }

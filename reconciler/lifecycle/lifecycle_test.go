@@ -61,7 +61,7 @@ func TestNextActionOfAClaim(t *testing.T) {
 		{"it is launched again just before the time-out", claimed(), Evidence{}, 5*time.Minute - 1,
 			Step{Action: Launch, Claim: "default-abc", Deadline: t0.Add(5 * time.Minute)}},
 		{"without instance it times out after five minutes", claimed(), Evidence{}, 5 * time.Minute,
-			Step{Action: GiveUp, Claim: "default-abc", Reason: "launch_timeout", Message: "no instance was launched within 5m0s"}},
+			Step{Action: TimeOut, Claim: "default-abc", Reason: "launch_timeout", Message: "no instance was launched within 5m0s"}},
 		{"an instance that exists is written down and never launched twice", claimed(), Evidence{Instance: "i-1"}, time.Hour,
 			Step{Action: MarkLaunched, Claim: "default-abc"}},
 		{"a claim whose launch failed is given up at once", claimed(func(n *cluster.Node) {
@@ -72,7 +72,7 @@ func TestNextActionOfAClaim(t *testing.T) {
 			Step{Action: Wait, Claim: "default-abc", Reason: "NodeNotFound", Deadline: t0.Add(15 * time.Minute),
 				Message: "no node with the provider id aws:///ap-northeast-2a/i-1 has joined"}},
 		{"without node it times out after fifteen minutes", claimed(launched), Evidence{}, 15 * time.Minute,
-			Step{Action: GiveUp, Claim: "default-abc", Reason: "registration_timeout",
+			Step{Action: TimeOut, Claim: "default-abc", Reason: "registration_timeout",
 				Message: "no node registered within 15m0s: no node with the provider id aws:///ap-northeast-2a/i-1 has joined"}},
 		{"two nodes with one provider id are not registered", claimed(launched), Evidence{Nodes: []string{"ip-1", "ip-2"}}, 0,
 			Step{Action: Wait, Claim: "default-abc", Reason: "MultipleNodesFound", Deadline: t0.Add(15 * time.Minute),

@@ -34,7 +34,10 @@ type CloudOptions struct {
 	Catalog *catalog.Data
 	// Settings of the sizes of nodes; Karpenter's defaults unless set.
 	Settings *catalog.Settings
-	// Subnets of the account; one in each zone of the region, tagged
+	// Zones are the names of those with a subnet; all of the region unless
+	// set.
+	Zones []string
+	// Subnets of the account; one in each of Zones, tagged
 	// karpenter.sh/discovery=<cluster>, unless set.
 	Subnets []Subnet
 	// SecurityGroups of the account; one with that tag unless set.
@@ -103,6 +106,9 @@ func NewCloud(w *World, o CloudOptions) (*Cloud, error) {
 	discovery := map[string]string{"karpenter.sh/discovery": o.Cluster}
 	if o.Subnets == nil {
 		for _, z := range o.Catalog.Zones() {
+			if o.Zones != nil && !slices.Contains(o.Zones, z.Name) {
+				continue
+			}
 			c.options.Subnets = append(c.options.Subnets, Subnet{ID: "subnet-0" + hex16(o.Cluster, z.ID), Zone: z.Name, ZoneID: z.ID, Tags: discovery})
 		}
 	}
