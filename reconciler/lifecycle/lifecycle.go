@@ -1,0 +1,229 @@
+// Package lifecycle is the state machine of a NodeClaim: what has to be done
+// next so that a claim becomes a node that takes pods.
+//
+// Everything here is a pure function of the snapshot. The conditions, their
+// reasons and the time-outs are those of Karpenter v1.14.0
+// (pkg/controllers/nodeclaim/lifecycle).
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/reeve-project/reeve/reconciler/cluster"
+)
+
+const (
+	// LaunchTimeout is how long a claim may go without an instance.
+	LaunchTimeout = 5 * time.Minute
+	// RegistrationTimeout is how long a claim may go without a node. Both
+	// clocks start with the claim. There is none for initialization: a node
+	// that has joined may hold pods.
+	RegistrationTimeout = 15 * time.Minute
+)
+
+// Action is what to do next about a claim.
+type Action string
+
+// The actions.
+const (
+	// Launch: ask the cloud for an instance.
+	Launch Action = "launch"
+	// MarkLaunched: the instance is there; write it into the claim.
+	MarkLaunched Action = "mark launched"
+	// Register: the node is there; give it what the claim says and let pods on.
+	Register Action = "register"
+	// Initialize: the node is complete; say so.
+	Initialize Action = "initialize"
+	// Wait: nothing can be done before somebody else acts.
+	Wait Action = "wait"
+	// TimeOut: the claim did not become a node in time and is to be deleted.
+	TimeOut Action = "time out"
+	// GiveUp: the launch has failed for good and the claim is to be deleted.
+	GiveUp Action = "give up"
+	// Terminate: the claim is being deleted.
+	Terminate Action = "terminate"
+	// Done: nothing is left to do.
+	Done Action = "done"
+)
+
+// Reasons why a claim waits or is given up: those of Karpenter's conditions and
+// metrics. A claim whose launch failed has the reason of that failure.
+const (
+	ReasonNodeNotFound          = "NodeNotFound"
+	ReasonMultipleNodesFound    = "MultipleNodesFound"
+	ReasonNodeNotReady          = "NodeNotReady"
+	ReasonStartupTaintsExist    = "StartupTaintsExist"
+	ReasonEphemeralTaintsExist  = "KnownEphemeralTaintsExist"
+	ReasonResourceNotRegistered = "ResourceNotRegistered"
+	ReasonLaunchTimeout         = "launch_timeout"
+	ReasonRegistrationTimeout   = "registration_timeout"
+)
+
+// Evidence is what a claim's next action depends on besides the claim and its
+// node.
+type Evidence struct {
+	// Instance is the id of an instance of the cloud that was launched for
+	// the claim, empty if none is known.
+	Instance string
+	// Nodes are the names of all nodes with the claim's provider id.
+	Nodes []string
+}
+
+// Step is the next action with its reason.
+type Step struct {
+	Action Action
+	// Claim is the name of the NodeClaim.
+	Claim string
+	// Node to register or initialize.
+	Node string
+	// Reason is set for Wait, TimeOut and GiveUp.
+	Reason string
+	// Message is the reason in full.
+	Message string
+	// Deadline is when a claim that keeps waiting times out; zero if never.
+	Deadline time.Time
+}
+
+// Steps are the next actions of all claims of the snapshot, in its order.
+// instances are the ids of the instances that the cloud runs, by the name of
+// the claim they were launched for.
+func Steps(s *cluster.Snapshot, instances map[string]string) []Step {
+	byProvider := map[string][]string{}
+	for _, n := range s.Nodes {
+		if n.Name != "" && n.ProviderID != "" {
+			byProvider[n.ProviderID] = append(byProvider[n.ProviderID], n.Name)
+		}
+	}
+	var out []Step
+	for _, n := range s.Nodes {
+		if n.Claim == nil {
+			continue
+		}
+		e := Evidence{Instance: instances[n.Claim.Name]}
+		if n.Claim.ProviderID != "" {
+			e.Nodes = slices.Sorted(slices.Values(byProvider[n.Claim.ProviderID]))
+		}
+		out = append(out, Next(n, e, s.Time))
+	}
+	return out
+}
+
+// Next is the next action for the claim of the node at the instant. A node
+// without claim is not ours, and done.
+func Next(n *cluster.Node, e Evidence, now time.Time) Step {
+	switch {
+	case n.Claim == nil:
+		return Step{Action: Done}
+	case n.Deleting:
+		return Step{Action: Terminate, Claim: n.Claim.Name, Node: n.Name}
+	case !n.Claim.Conditions.Launched:
+		return launch(n.Claim, e, now)
+	case !n.Claim.Conditions.Registered:
+		return register(n, e, now)
+	case !n.Claim.Conditions.Initialized:
+		return initialize(n, e)
+	default:
+		return Step{Action: Done, Claim: n.Claim.Name, Node: n.Name}
+	}
+}
+
+func launch(c *cluster.Claim, e Evidence, now time.Time) Step {
+	deadline := c.Created.Add(LaunchTimeout)
+	switch {
+	case e.Instance != "":
+		return Step{Action: MarkLaunched, Claim: c.Name}
+	case c.Conditions.LaunchFailed != "":
+		reason, message, _ := strings.Cut(c.Conditions.LaunchFailed, ": ")
+		return Step{Action: GiveUp, Claim: c.Name, Reason: reason, Message: message}
+	case !now.Before(deadline):
+		return Step{Action: TimeOut, Claim: c.Name, Reason: ReasonLaunchTimeout,
+			Message: fmt.Sprintf("no instance was launched within %s", LaunchTimeout)}
+	default:
+		return Step{Action: Launch, Claim: c.Name, Deadline: deadline}
+	}
+}
+
+// register comes before the time-out: a node that joins in the last moment is
+// worth more than the rule.
+func register(n *cluster.Node, e Evidence, now time.Time) Step {
+	out := Step{Action: Register, Claim: n.Claim.Name}
+	switch len(e.Nodes) {
+	case 1:
+		out.Node = e.Nodes[0]
+		return out
+	case 0:
+		out.Reason, out.Message = ReasonNodeNotFound, "no node with the provider id "+n.Claim.ProviderID+" has joined"
+	default:
+		out.Reason, out.Message = ReasonMultipleNodesFound,
+			"the provider id "+n.Claim.ProviderID+" is that of "+strings.Join(e.Nodes, " and ")
+	}
+	deadline := n.Claim.Created.Add(RegistrationTimeout)
+	if now.Before(deadline) {
+		out.Action, out.Deadline = Wait, deadline
+		return out
+	}
+	out.Action, out.Reason = TimeOut, ReasonRegistrationTimeout
+	out.Message = fmt.Sprintf("no node registered within %s: %s", RegistrationTimeout, out.Message)
+	return out
+}
+
+func initialize(n *cluster.Node, e Evidence) Step {
+	out := Step{Action: Wait, Claim: n.Claim.Name, Node: n.Name}
+	if len(e.Nodes) != 1 {
+		out.Reason, out.Message = ReasonNodeNotFound, "the node is gone"
+		return out
+	}
+	if !n.Ready {
+		out.Reason, out.Message = ReasonNodeNotReady, "the node is not ready"
+		return out
+	}
+	if t := firstTaint(n.Taints, func(t corev1.Taint) bool { return contains(n.Claim.StartupTaints, t) }); t != nil {
+		out.Reason, out.Message = ReasonStartupTaintsExist, "startup taint "+t.ToString()+" is still there"
+		return out
+	}
+	if t := firstTaint(n.Taints, IsEphemeral); t != nil {
+		out.Reason, out.Message = ReasonEphemeralTaintsExist, "taint "+t.ToString()+" is still there"
+		return out
+	}
+	for _, name := range n.Claim.Requests.Names() {
+		if n.Claim.Requests[name] > 0 && n.Allocatable[name] == 0 {
+			out.Reason, out.Message = ReasonResourceNotRegistered, "the node does not offer "+string(name)+" yet"
+			return out
+		}
+	}
+	out.Action = Initialize
+	return out
+}
+
+func firstTaint(taints []corev1.Taint, match func(corev1.Taint) bool) *corev1.Taint {
+	i := slices.IndexFunc(taints, match)
+	if i < 0 {
+		return nil
+	}
+	return &taints[i]
+}
+
+func contains(taints []corev1.Taint, t corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(o corev1.Taint) bool { return o.MatchTaint(&t) })
+}
+
+// IsEphemeral says whether the taint goes away by itself while a node starts:
+// Karpenter's known ephemeral taints (pkg/scheduling/taints.go).
+func IsEphemeral(t corev1.Taint) bool {
+	switch t.Key {
+	case corev1.TaintNodeNotReady:
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	case corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized":
+		return t.Effect == corev1.TaintEffectNoSchedule
+	case karpv1.UnregisteredTaintKey:
+		return t.Effect == corev1.TaintEffectNoExecute
+	default:
+		return strings.HasPrefix(t.Key, "readiness.k8s.io/")
+	}
+}

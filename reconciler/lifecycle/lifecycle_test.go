@@ -1,0 +1,163 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/reeve-project/reeve/reconciler/cluster"
+	"github.com/reeve-project/reeve/reconciler/resources"
+)
+
+var t0 = time.Date(2026, 4, 6, 12, 0, 0, 0, time.UTC)
+
+const providerID = "aws:///ap-northeast-2a/i-1"
+
+// claimed is a claim one step after the other.
+func claimed(edit ...func(*cluster.Node)) *cluster.Node {
+	n := &cluster.Node{Claim: &cluster.Claim{Name: "default-abc", Created: t0, Requests: resources.List{"cpu": 5150, "pods": 7}}}
+	for _, e := range edit {
+		e(n)
+	}
+	return n
+}
+
+func launched(n *cluster.Node) {
+	n.ProviderID, n.Claim.ProviderID = providerID, providerID
+	n.Claim.Conditions.Launched, n.Claim.Conditions.LaunchedAt = true, t0.Add(time.Second)
+}
+
+func joined(n *cluster.Node) {
+	launched(n)
+	n.Name = "ip-1"
+	n.Taints = []corev1.Taint{karpv1.UnregisteredNoExecuteTaint}
+}
+
+func registered(n *cluster.Node) {
+	joined(n)
+	n.Taints = nil
+	n.Ready = true
+	n.Claim.Conditions.Registered = true
+	n.Allocatable = resources.List{"cpu": 7910, "pods": 58}
+}
+
+func TestNextActionOfAClaim(t *testing.T) {
+	gpu := func(n *cluster.Node) { n.Claim.Requests = resources.List{"cpu": 1, "nvidia.com/gpu": 1} }
+	cni := corev1.Taint{Key: "cni", Value: "pending", Effect: corev1.TaintEffectNoSchedule}
+	one := Evidence{Nodes: []string{"ip-1"}}
+	tests := []struct {
+		name  string
+		node  *cluster.Node
+		with  Evidence
+		after time.Duration
+		want  Step
+	}{
+		{"a node that is not ours is left alone", &cluster.Node{Name: "managed"}, one, 0, Step{Action: Done}},
+		{"a new claim is launched", claimed(), Evidence{}, time.Second,
+			Step{Action: Launch, Claim: "default-abc", Deadline: t0.Add(5 * time.Minute)}},
+		{"it is launched again just before the time-out", claimed(), Evidence{}, 5*time.Minute - 1,
+			Step{Action: Launch, Claim: "default-abc", Deadline: t0.Add(5 * time.Minute)}},
+		{"without instance it times out after five minutes", claimed(), Evidence{}, 5 * time.Minute,
+			Step{Action: TimeOut, Claim: "default-abc", Reason: "launch_timeout", Message: "no instance was launched within 5m0s"}},
+		{"an instance that exists is written down and never launched twice", claimed(), Evidence{Instance: "i-1"}, time.Hour,
+			Step{Action: MarkLaunched, Claim: "default-abc"}},
+		{"a claim whose launch failed is given up at once", claimed(func(n *cluster.Node) {
+			n.Claim.Conditions.LaunchFailed = "InsufficientCapacity: EC2 has no m5.large: none at all"
+		}), Evidence{}, time.Second,
+			Step{Action: GiveUp, Claim: "default-abc", Reason: "InsufficientCapacity", Message: "EC2 has no m5.large: none at all"}},
+		{"a launched claim waits for its node", claimed(launched), Evidence{Instance: "i-1"}, time.Minute,
+			Step{Action: Wait, Claim: "default-abc", Reason: "NodeNotFound", Deadline: t0.Add(15 * time.Minute),
+				Message: "no node with the provider id aws:///ap-northeast-2a/i-1 has joined"}},
+		{"without node it times out after fifteen minutes", claimed(launched), Evidence{}, 15 * time.Minute,
+			Step{Action: TimeOut, Claim: "default-abc", Reason: "registration_timeout",
+				Message: "no node registered within 15m0s: no node with the provider id aws:///ap-northeast-2a/i-1 has joined"}},
+		{"two nodes with one provider id are not registered", claimed(launched), Evidence{Nodes: []string{"ip-1", "ip-2"}}, 0,
+			Step{Action: Wait, Claim: "default-abc", Reason: "MultipleNodesFound", Deadline: t0.Add(15 * time.Minute),
+				Message: "the provider id aws:///ap-northeast-2a/i-1 is that of ip-1 and ip-2"}},
+		{"a node that has joined is registered before it is ready", claimed(joined), one, time.Minute,
+			Step{Action: Register, Claim: "default-abc", Node: "ip-1"}},
+		{"a node that joins at the last moment is registered", claimed(joined), one, 16 * time.Minute,
+			Step{Action: Register, Claim: "default-abc", Node: "ip-1"}},
+		{"a complete node is initialized", claimed(registered), one, time.Minute,
+			Step{Action: Initialize, Claim: "default-abc", Node: "ip-1"}},
+		{"a node that is not ready waits without time-out", claimed(registered, func(n *cluster.Node) { n.Ready = false }), one, 24 * time.Hour,
+			Step{Action: Wait, Claim: "default-abc", Node: "ip-1", Reason: "NodeNotReady", Message: "the node is not ready"}},
+		{"a startup taint is waited for whatever its value", claimed(registered, func(n *cluster.Node) {
+			n.Claim.StartupTaints = []corev1.Taint{cni}
+			n.Taints = []corev1.Taint{{Key: "cni", Value: "other", Effect: corev1.TaintEffectNoSchedule}}
+		}), one, 0, Step{Action: Wait, Claim: "default-abc", Node: "ip-1", Reason: "StartupTaintsExist",
+			Message: "startup taint cni=other:NoSchedule is still there"}},
+		{"a taint that nobody announced does not hold it up", claimed(registered, func(n *cluster.Node) { n.Taints = []corev1.Taint{cni} }), one, 0,
+			Step{Action: Initialize, Claim: "default-abc", Node: "ip-1"}},
+		{"an ephemeral taint is waited for", claimed(registered, func(n *cluster.Node) {
+			n.Taints = []corev1.Taint{{Key: "readiness.k8s.io/net", Effect: corev1.TaintEffectNoSchedule}}
+		}), one, 0, Step{Action: Wait, Claim: "default-abc", Node: "ip-1", Reason: "KnownEphemeralTaintsExist",
+			Message: "taint readiness.k8s.io/net:NoSchedule is still there"}},
+		{"a device that no plugin registered yet is waited for", claimed(registered, gpu), one, 0,
+			Step{Action: Wait, Claim: "default-abc", Node: "ip-1", Reason: "ResourceNotRegistered", Message: "the node does not offer nvidia.com/gpu yet"}},
+		{"a node that vanished before it was initialized is waited for", claimed(registered), Evidence{}, 0,
+			Step{Action: Wait, Claim: "default-abc", Node: "ip-1", Reason: "NodeNotFound", Message: "the node is gone"}},
+		{"an initialized node is done", claimed(registered, func(n *cluster.Node) { n.Claim.Conditions.Initialized = true }), one, 0,
+			Step{Action: Done, Claim: "default-abc", Node: "ip-1"}},
+		{"a claim that is being deleted is terminated whatever its state", claimed(joined, func(n *cluster.Node) { n.Deleting = true }), one, time.Hour,
+			Step{Action: Terminate, Claim: "default-abc", Node: "ip-1"}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Next(tc.node, tc.with, t0.Add(tc.after))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStepsReadTheEvidenceFromTheSnapshot(t *testing.T) {
+	s := &cluster.Snapshot{Time: t0.Add(time.Minute), Nodes: []*cluster.Node{
+		claimed(joined),
+		claimed(func(n *cluster.Node) { n.Claim.Name = "default-new" }),
+		claimed(func(n *cluster.Node) { n.Claim.Name = "default-started" }),
+		claimed(func(n *cluster.Node) {
+			n.Claim.Name = "default-twice"
+			launched(n)
+			n.ProviderID, n.Claim.ProviderID = "aws:///a/i-9", "aws:///a/i-9"
+		}),
+		{Name: "ip-9", ProviderID: "aws:///a/i-9"},
+		{Name: "ip-8", ProviderID: "aws:///a/i-9"},
+	}}
+	want := []Step{
+		{Action: Register, Claim: "default-abc", Node: "ip-1"},
+		{Action: Launch, Claim: "default-new", Deadline: t0.Add(5 * time.Minute)},
+		{Action: MarkLaunched, Claim: "default-started"},
+		{Action: Wait, Claim: "default-twice", Reason: "MultipleNodesFound", Deadline: t0.Add(15 * time.Minute),
+			Message: "the provider id aws:///a/i-9 is that of ip-8 and ip-9"},
+	}
+	if diff := cmp.Diff(want, Steps(s.Seal(), map[string]string{"default-started": "i-3"})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEphemeralTaintsAreKarpenters(t *testing.T) {
+	tests := []struct {
+		taint string
+		want  bool
+	}{
+		{"node.kubernetes.io/not-ready:NoSchedule", true},
+		{"node.kubernetes.io/not-ready:NoExecute", true},
+		{"node.kubernetes.io/not-ready:PreferNoSchedule", false},
+		{"node.kubernetes.io/unreachable:NoSchedule", true},
+		{"node.kubernetes.io/unreachable:NoExecute", false},
+		{"node.cloudprovider.kubernetes.io/uninitialized:NoSchedule", true},
+		{"karpenter.sh/unregistered:NoExecute", true},
+		{"karpenter.sh/unregistered:NoSchedule", false},
+		{"readiness.k8s.io/x:NoExecute", true},
+		{"karpenter.sh/disrupted:NoSchedule", false},
+	}
+	for _, tc := range tests {
+		if got := IsEphemeral(taint(tc.taint)); got != tc.want {
+			t.Errorf("%s: %v", tc.taint, got)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package sim
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/reeve-project/reeve/reconciler/cluster"
+	"github.com/reeve-project/reeve/reconciler/lifecycle"
+	"github.com/reeve-project/reeve/reconciler/resources"
+)
+
+// snapshot reads the cluster as the pipeline sees it.
+func (w *World) snapshot() (*cluster.Snapshot, error) {
+	s := &cluster.Snapshot{Time: w.Now()}
+	sets := w.daemonSets()
+	for _, ds := range List[*appsv1.DaemonSet](w.API) {
+		if ds.DeletionTimestamp != nil {
+			continue
+		}
+		pod := daemonPod(ds, "")
+		setDefaults(pod)
+		s.DaemonSets = append(s.DaemonSets, &cluster.DaemonSet{Namespace: ds.Namespace, Name: ds.Name, Shape: cluster.NewShape(pod)})
+	}
+	bound := map[string][]*cluster.Pod{}
+	for _, p := range List[*corev1.Pod](w.API) {
+		switch {
+		case p.Spec.NodeName != "" && !terminal(p):
+			bound[p.Spec.NodeName] = append(bound[p.Spec.NodeName], podValue(p, sets))
+		case provisionable(p):
+			s.Pending = append(s.Pending, podValue(p, sets))
+		}
+	}
+	var err error
+	s.Nodes, err = nodeValues(List[*corev1.Node](w.API), List[*karpv1.NodeClaim](w.API), bound)
+	if err != nil {
+		return nil, err
+	}
+	return s.Seal(), nil
+}
+
+func (w *World) daemonSets() map[types.UID]*appsv1.DaemonSet {
+	out := map[types.UID]*appsv1.DaemonSet{}
+	for _, ds := range List[*appsv1.DaemonSet](w.API) {
+		out[ds.UID] = ds
+	}
+	return out
+}
+
+// provisionable says whether a node could help the pod: the scheduler found no
+// room, nothing is being preempted for it, and it is not made for a certain
+// node (Karpenter, pkg/utils/pod, IsProvisionable).
+func provisionable(p *corev1.Pod) bool {
+	if p.Spec.NodeName != "" || p.Status.NominatedNodeName != "" || p.DeletionTimestamp != nil || terminal(p) {
+		return false
+	}
+	for _, ref := range p.OwnerReferences {
+		if ref.Kind == "DaemonSet" || ref.Kind == "Node" {
+			return false
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+			return true
+		}
+	}
+	return false
+}
+
+// podValue is the pod as decisions see it. A DaemonSet's pod gets back the node
+// affinity of its template: the controller replaced it by the node's name, and
+// with that no two of them would share a shape.
+func podValue(p *corev1.Pod, sets map[types.UID]*appsv1.DaemonSet) *cluster.Pod {
+	ref := metav1.GetControllerOf(p)
+	if ref == nil || sets[ref.UID] == nil {
+		return cluster.NewPod(p)
+	}
+	c := p.DeepCopy()
+	c.Spec.Affinity = sets[ref.UID].Spec.Template.Spec.Affinity.DeepCopy()
+	return cluster.NewPod(c)
+}
+
+// nodeValues joins nodes and claims by provider id. A claim whose provider id
+// several nodes have is joined to none of them.
+func nodeValues(nodes []*corev1.Node, claims []*karpv1.NodeClaim, bound map[string][]*cluster.Pod) ([]*cluster.Node, error) {
+	byProvider := map[string][]*cluster.Node{}
+	var out []*cluster.Node
+	for _, n := range nodes {
+		v := nodeValue(n)
+		v.Pods = bound[n.Name]
+		out = append(out, v)
+		byProvider[v.ProviderID] = append(byProvider[v.ProviderID], v)
+	}
+	for _, nc := range claims {
+		c, err := lifecycle.FromNodeClaim(nc)
+		if err != nil {
+			return nil, err
+		}
+		if same := byProvider[c.ProviderID]; c.ProviderID != "" && len(same) == 1 && same[0].Claim == nil {
+			same[0].Claim = c
+			same[0].Deleting = same[0].Deleting || nc.DeletionTimestamp != nil
+			continue
+		}
+		out = append(out, &cluster.Node{ProviderID: c.ProviderID, Claim: c, Deleting: nc.DeletionTimestamp != nil})
+	}
+	return out, nil
+}
+
+func nodeValue(n *corev1.Node) *cluster.Node {
+	out := &cluster.Node{
+		Name:        n.Name,
+		ProviderID:  n.Spec.ProviderID,
+		Labels:      n.Labels,
+		Annotations: n.Annotations,
+		Taints:      n.Spec.Taints,
+		Capacity:    resources.From(n.Status.Capacity),
+		Allocatable: resources.From(n.Status.Allocatable),
+		Ready:       nodeReady(n),
+		Deleting:    n.DeletionTimestamp != nil,
+	}
+	if n.Spec.Unschedulable {
+		// A cordoned node says so in a field; decisions look at taints.
+		cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+		if !hasTaint(n, cordon) {
+			out.Taints = append(append([]corev1.Taint(nil), n.Spec.Taints...), cordon)
+		}
+	}
+	return out
+}
