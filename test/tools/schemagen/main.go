@@ -31,11 +31,12 @@ func run(root, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(out, name), content, 0o644); err != nil {
+		path := filepath.Join(out, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
 			return err
 		}
 	}

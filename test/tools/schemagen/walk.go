@@ -25,7 +25,7 @@ func generate(root string, docs []document) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	read := map[string]*comments{}
 	for _, d := range docs {
-		g := generator{root: root, home: d.value.PkgPath(), comments: read, defs: map[string]*jsonschema.Schema{}}
+		g := newGenerator(root, d.value.PkgPath(), read)
 		schema, err := g.document(d)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.file, err)
@@ -47,7 +47,12 @@ type generator struct {
 	// home is the package whose types are named without it.
 	home     string
 	comments map[string]*comments
+	encoded  map[reflect.Type]encoder
 	defs     map[string]*jsonschema.Schema
+}
+
+func newGenerator(root, home string, read map[string]*comments) *generator {
+	return &generator{root: root, home: home, comments: read, encoded: encodings(), defs: map[string]*jsonschema.Schema{}}
 }
 
 func (g *generator) document(d document) (*jsonschema.Schema, error) {
@@ -69,8 +74,8 @@ func (g *generator) schema(t reflect.Type) (*jsonschema.Schema, error) {
 	switch {
 	case own:
 		return g.reference(t)
-	case encoded[t] != nil:
-		return encoded[t](), nil
+	case g.encoded[t] != nil:
+		return g.encoded[t](g)
 	case t.Kind() == reflect.Pointer:
 		return g.schema(t.Elem())
 	case encodesItself(t):
@@ -93,23 +98,27 @@ func (g *generator) reference(t reflect.Type) (*jsonschema.Schema, error) {
 	}
 	def := &jsonschema.Schema{}
 	g.defs[name] = def // before its fields, which may come back to it
-	switch {
-	case encoded[t] != nil:
-		*def = *encoded[t]()
-	case encodesItself(t):
-		return nil, unknownEncoding(t)
-	default:
-		shape, err := g.shape(t)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		*def = *shape
+	content, err := g.content(t)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	*def = *content
 	def.Description = c.types[t.Name()]
 	if t.Kind() == reflect.String {
 		enumerate(def, c.values[t.Name()])
 	}
 	return ref, nil
+}
+
+func (g *generator) content(t reflect.Type) (*jsonschema.Schema, error) {
+	switch {
+	case g.encoded[t] != nil:
+		return g.encoded[t](g)
+	case encodesItself(t):
+		return nil, unknownEncoding(t)
+	default:
+		return g.shape(t)
+	}
 }
 
 func enumerate(def *jsonschema.Schema, values []value) {
@@ -207,7 +216,7 @@ func (g *generator) field(owner reflect.Type, f reflect.StructField, optional bo
 	if refine := refined[path.Base(owner.PkgPath())+"."+owner.Name()+"."+f.Name]; refine != nil {
 		refine(s)
 	}
-	if !optional && nilIsNull(f.Type) {
+	if !optional && g.nilIsNull(f.Type) {
 		s = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{s, {Type: "null"}}}
 	}
 	if owner.Name() != "" {
@@ -223,8 +232,8 @@ func (g *generator) field(owner reflect.Type, f reflect.StructField, optional bo
 }
 
 // nilIsNull says whether the type has a nil that is written as null.
-func nilIsNull(t reflect.Type) bool {
-	if encoded[t] != nil {
+func (g *generator) nilIsNull(t reflect.Type) bool {
+	if g.encoded[t] != nil {
 		return false
 	}
 	return slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, t.Kind())
