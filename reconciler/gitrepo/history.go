@@ -81,9 +81,13 @@ func (r *Repo) Changes(from, to Hash) ([]Change, error) {
 	return d.out, err
 }
 
-// maxDiffEntries bounds the entries of all directories that one comparison reads: a
-// tree that repeats one subtree would never end.
-const maxDiffEntries = 1 << 20
+// maxDiffEntries bounds the entries that one comparison reads, where opening a
+// directory counts as dirCost of them: a tree that repeats one subtree would
+// never end.
+const (
+	maxDiffEntries = 1 << 20
+	dirCost        = 64
+)
 
 type differ struct {
 	r    *Repo
@@ -107,8 +111,8 @@ func (d *differ) dirs(dir string, from, to Hash) error {
 		if err != nil {
 			return err
 		}
-		if d.left -= len(entries); d.left < 0 {
-			return fmt.Errorf("path %s: %w: more than %d entries to compare", dir, ErrTooLarge, maxDiffEntries)
+		if d.left -= len(entries) + dirCost; d.left < 0 {
+			return fmt.Errorf("path %s: %w: too many entries to compare", dir, ErrTooLarge)
 		}
 		for _, e := range entries {
 			c := pairs[e.Name]
