@@ -55,7 +55,10 @@ func TestTheSchemasRefuseWhatTheCRDsRefuse(t *testing.T) {
 		{"hostname is refused as a requirement", "#NodePools", strings.ReplaceAll(pool, "[]", `[{key: "kubernetes.io/hostname", operator: "Exists"}]`), "key"},
 		{"a bad resource name is refused", "#NodePools", pool + `default: spec: limits: "c p u": 1`, "not a resource name"},
 		{"an amount without a unit is accepted", "#NodePools", pool + `default: spec: limits: {cpu: 1000, memory: "10Gi"}`, ""},
-		{"an empty list of budgets is accepted", "#NodePools", pool + `default: spec: disruption: budgets: []`, ""},
+		{"an empty list of budgets is accepted", "#NodePools", pool + `default: spec: disruption: {consolidateAfter: "1m", budgets: []}`, ""},
+		{"a budget without nodes is accepted", "#NodePools", pool + `default: spec: disruption: {consolidateAfter: "1m", budgets: [{reasons: ["Empty"]}]}`, ""},
+		{"disruption without consolidateAfter is refused", "#NodePools", pool + `default: spec: disruption: budgets: []`, "consolidateAfter: field is required"},
+		{"users may have defaults of their own", "#NodePools", pool + `default: spec: disruption: consolidateAfter: *"1m" | string`, ""},
 		{"a wrong policy is refused", "#NodePools", pool + `default: spec: disruption: consolidationPolicy: "WhenUnderutilized"`, "consolidationPolicy"},
 
 		{"a small EC2NodeClass is accepted", "#NodeClasses", class, ""},
@@ -104,29 +107,34 @@ func TestTheSchemasRefuseWhatTheCRDsRefuse(t *testing.T) {
 	}
 }
 
-func TestDefaultsAreThoseOfTheCRDs(t *testing.T) {
-	tests := []struct{ name, definition, cue, path, want string }{
-		{"a NodePool is disrupted as Karpenter does by default", "#NodePools", "p: spec: {" + poolSpec + "}", "p.spec.disruption",
-			`{"budgets":[{"nodes":"10%"}],"consolidateAfter":"0s","consolidationPolicy":"WhenEmptyOrUnderutilized"}`},
-		{"a budget without nodes allows a tenth", "#NodePools", "p: spec: {" + poolSpec + `, disruption: budgets: [{reasons: ["Empty"]}]}`, "p.spec.disruption.budgets",
-			`[{"nodes":"10%","reasons":["Empty"]}]`},
-		{"nodes live for 30 days", "#NodePools", "p: spec: {" + poolSpec + "}", "p.spec.template.spec.expireAfter", `"720h"`},
-		{"metadata options left out are filled in", "#NodeClasses", "c: spec: {" + classSpec + ", metadataOptions: httpPutResponseHopLimit: 2}", "c.spec.metadataOptions",
-			`{"httpEndpoint":"enabled","httpProtocolIPv6":"disabled","httpPutResponseHopLimit":2,"httpTokens":"required"}`},
-		{"the name is the key", "#NodeClasses", "c: spec: {" + classSpec + "}", "c.metadata", `{"name":"c"}`},
-		{"labels of the controller replace the default", "#Policy", `controllerPlacement: labels: app: "x"`, "controllerPlacement.labels", `{"app":"x"}`},
+func TestDefaultsOfAllKindsAreInOneTree(t *testing.T) {
+	d, err := schemas.FleetDefaults()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			def := definition(t, tc.definition)
-			got, err := def.Unify(def.Context().CompileString(tc.cue)).LookupPath(cue.ParsePath(tc.path)).MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
-				t.Errorf("value (-want +got):\n%s", diff)
-			}
-		})
+	pool := d.Properties["nodePools"].AdditionalProperties.Properties["spec"].Properties
+	class := d.Properties["nodeClasses"].AdditionalProperties.Properties["spec"].Properties
+	got := map[string]string{
+		"disruption":       string(pool["disruption"].Default),
+		"budgets":          string(pool["disruption"].Properties["budgets"].Items.Properties["nodes"].Default),
+		"policy":           string(pool["disruption"].Properties["consolidationPolicy"].Default),
+		"expireAfter":      string(pool["template"].Properties["spec"].Properties["expireAfter"].Default),
+		"metadata options": string(class["metadataOptions"].Properties["httpTokens"].Default),
+		"mode":             string(d.Properties["cluster"].Properties["mode"].Default),
+	}
+	for k, v := range got {
+		got[k] = strings.Join(strings.Fields(v), "")
+	}
+	want := map[string]string{
+		"disruption":       `{"consolidateAfter":"0s"}`,
+		"budgets":          `"10%"`,
+		"policy":           `"WhenEmptyOrUnderutilized"`,
+		"expireAfter":      `"720h"`,
+		"metadata options": `"required"`,
+		"mode":             `"enforce"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Command gen writes the generated part of the CUE schemas: the specs of
-// NodePool and EC2NodeClass as the CRDs of the Karpenter provider module in
+// Command gen writes the generated part of the schemas: the specs of NodePool
+// and EC2NodeClass in CUE, and their defaults, as the CRDs of the Karpenter provider module in
 // go.mod describe them.
 //
 // Run it from the root of the repository: go run ./schemas/internal/gen.
@@ -39,25 +39,37 @@ func main() {
 }
 
 func run(dir string, check bool) error {
+	files := map[string][]byte{}
 	for _, t := range targets {
-		want, err := generate(t.definition, t.crd)
+		src, err := generate(t.definition, t.crd)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.file, err)
 		}
-		path := filepath.Join(dir, t.file)
-		if !check {
-			if err := os.WriteFile(path, want, 0o644); err != nil {
-				return err
-			}
-			continue
-		}
-		got, err := os.ReadFile(path)
-		if err != nil {
+		files[t.file] = src
+	}
+	defaults, err := generateDefaults()
+	if err != nil {
+		return err
+	}
+	files[defaultsFile] = defaults
+	for name, want := range files {
+		if err := writeOrCompare(filepath.Join(dir, name), want, check); err != nil {
 			return err
 		}
-		if !bytes.Equal(got, want) {
-			return fmt.Errorf("%s is not what the CRD gives: run go run ./schemas/internal/gen and commit the result", path)
-		}
+	}
+	return nil
+}
+
+func writeOrCompare(path string, want []byte, check bool) error {
+	if !check {
+		return os.WriteFile(path, want, 0o644)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("%s is not what the CRDs give: run go run ./schemas/internal/gen and commit the result", path)
 	}
 	return nil
 }
