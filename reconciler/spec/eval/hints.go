@@ -18,7 +18,9 @@ func (e *evaluation) hint(at Path, message string) string {
 		return "the name is the key above; remove metadata.name"
 	case strings.Contains(message, "required but not present"):
 		return "add it"
-	case strings.Contains(message, "structural cycle"), strings.Contains(message, "cycle"):
+	case strings.HasPrefix(message, "incompatible list lengths"):
+		return "two lists for one field, or a list that must not be empty"
+	case strings.Contains(message, "cycle"):
 		return "a value refers to itself without end"
 	}
 	return ""

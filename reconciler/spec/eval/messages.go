@@ -188,30 +188,26 @@ func (e *evaluation) lookup(at Path) []Position {
 	}
 	v := e.user
 	for _, p := range at {
-		sel, ok := e.selector(v, p)
-		if !ok {
-			return nil
+		next := v.LookupPath(cue.MakePath(e.selector(p)))
+		if i, err := strconv.Atoi(p); !next.Exists() && err == nil && i >= 0 {
+			next = v.LookupPath(cue.MakePath(cue.Index(i)))
 		}
-		if v = v.LookupPath(cue.MakePath(sel)); !v.Exists() && v.Err() == nil {
+		if v = next; !v.Exists() && v.Err() == nil {
 			return nil
 		}
 	}
 	return e.places(v)
 }
 
-// selector names a part of a value as the paths of errors do.
-func (e *evaluation) selector(v cue.Value, name string) (cue.Selector, bool) {
-	if v.IncompleteKind() == cue.ListKind {
-		i, err := strconv.Atoi(name)
-		return cue.Index(max(i, 0)), err == nil && i >= 0
-	}
+// selector names a field as the paths of errors do.
+func (e *evaluation) selector(name string) cue.Selector {
 	switch {
 	case definition.MatchString(name):
-		return cue.Def(name), true
+		return cue.Def(name)
 	case hidden.MatchString(name):
-		return cue.Hid(name, e.inst.ID()), true
+		return cue.Hid(name, e.inst.ID())
 	}
-	return cue.Str(name), true
+	return cue.Str(name)
 }
 
 // message is one thing that is wrong with a field.
@@ -221,9 +217,10 @@ var (
 	definition       = regexp.MustCompile(`^#[A-Za-z_$][A-Za-z0-9_$]*$`)
 	hidden           = regexp.MustCompile(`^_[A-Za-z0-9_$]+$`)
 	packageSuffix    = regexp.MustCompile(`\b(_[A-Za-z0-9_$]+)\([^()\s]*\)`)
+	longValue        = regexp.MustCompile(`(?s)^invalid value .{200,} \((?:does)`)
 	filePosition     = regexp.MustCompile(`\S+\.cue:\d+:\d+: `)
 	emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)
-	conflict         = regexp.MustCompile(`(?s)^conflicting values (.*) and (.*?)( \(mismatched types .*\))?$`)
+	conflict         = regexp.MustCompile(`(?s)^conflicting values (.*?) and (.*?)( \(mismatched types .*\))?$`)
 	outOfBound       = regexp.MustCompile(`(?s)^invalid value (.*) \(out of bound (.*)\)$`)
 	derived          = regexp.MustCompile(`\(type _\|_\)`)
 )
@@ -240,13 +237,17 @@ func plainMessages(group []cueerrors.Error) []message {
 		text := text(ce)
 		switch m := conflict.FindStringSubmatch(text); {
 		case emptyDisjunction.MatchString(text) || derived.MatchString(text):
+		case m != nil && strings.HasPrefix(m[1], "=~"):
+			bounds = append(bounds, misfit(m[2], m[1]))
+		case m != nil && strings.HasPrefix(m[2], "=~"):
+			bounds = append(bounds, misfit(m[1], m[2]))
 		case m != nil:
 			conflicts++
 			wanted, got = append(wanted, m[1]), m[2]
 			others = append(others, text)
 		case outOfBound.MatchString(text):
 			m := outOfBound.FindStringSubmatch(text)
-			bounds = append(bounds, fmt.Sprintf("invalid value %s: %s", m[1], bound(m[2])))
+			bounds = append(bounds, misfit(m[1], m[2]))
 		default:
 			others = append(others, text)
 		}
@@ -265,6 +266,11 @@ func plainMessages(group []cueerrors.Error) []message {
 	return messages(append(bounds, others...))
 }
 
+// misfit says that a value does not satisfy a bound.
+func misfit(value, constraint string) string {
+	return fmt.Sprintf("invalid value %s: %s", value, bound(constraint))
+}
+
 func messages(texts []string) []message {
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
@@ -279,6 +285,7 @@ func messages(texts []string) []message {
 // the package that CUE adds to the names of hidden fields.
 func text(e cueerrors.Error) string {
 	full := strings.TrimPrefix(e.Error(), strings.Join(e.Path(), ".")+": ")
+	full = longValue.ReplaceAllString(full, "invalid value (does")
 	return packageSuffix.ReplaceAllString(filePosition.ReplaceAllString(full, ""), "$1")
 }
 
