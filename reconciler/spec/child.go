@@ -65,9 +65,9 @@ func (c child) evaluate(ctx context.Context, req eval.Request) (eval.Response, e
 	case errors.Is(wall.Err(), context.DeadlineExceeded):
 		return eval.Response{}, c.limit(LimitTime)
 	case runErr != nil:
-		return eval.Response{}, c.classify(cmd.ProcessState, runErr, stderr.String())
+		return eval.Response{}, c.classify(cmd.ProcessState, runErr, stderr.buf.String())
 	}
-	return c.decode(stdout.Bytes())
+	return c.decode(stdout.buf.Bytes())
 }
 
 func (c child) decode(out []byte) (eval.Response, error) {
@@ -134,9 +134,10 @@ func firstLines(s string, n int) string {
 	return strings.Join(lines[:min(n, len(lines))], " | ")
 }
 
-// boundedBuffer keeps what fits and drops the rest.
+// boundedBuffer keeps what fits and drops the rest. It has no other methods of
+// bytes.Buffer: io.Copy would use its ReadFrom and go round the bound.
 type boundedBuffer struct {
-	bytes.Buffer
+	buf        bytes.Buffer
 	room       int64
 	overflowed bool
 	full       func() // called once when something had to be dropped
@@ -145,8 +146,8 @@ type boundedBuffer struct {
 // Write is io.Writer. It never fails, so that the child is not stopped by a
 // broken pipe before it has been killed.
 func (b *boundedBuffer) Write(p []byte) (int, error) {
-	fits := min(int64(len(p)), b.room-int64(b.Len()))
-	b.Buffer.Write(p[:fits])
+	fits := min(int64(len(p)), b.room-int64(b.buf.Len()))
+	b.buf.Write(p[:fits])
 	if fits < int64(len(p)) && !b.overflowed {
 		b.overflowed = true
 		if b.full != nil {

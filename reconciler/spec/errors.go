@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
+	"github.com/reeve-project/reeve/reconciler/port"
 	"github.com/reeve-project/reeve/reconciler/spec/eval"
 )
 
@@ -54,6 +56,39 @@ func (e *Error) Error() string {
 		lines[i] = d.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// RuleSpec is the rule id of findings about specs that cannot be used.
+const RuleSpec = "REEVE-SPEC-001"
+
+// Findings are the diagnostics in the form of policy findings, so that checks,
+// reject decisions and reports treat both alike. Error is a port.Diagnosed.
+func (e *Error) Findings() []decision.Finding {
+	out := make([]decision.Finding, len(e.Diagnostics))
+	for i, d := range e.Diagnostics {
+		out[i] = decision.Finding{
+			Rule:        RuleSpec,
+			Severity:    "error",
+			Title:       "The specs cannot be used",
+			Message:     d.Message,
+			Resource:    resourceOf(d.Path),
+			Path:        d.Path,
+			Position:    &d.Position,
+			Remediation: d.Hint,
+		}
+	}
+	return out
+}
+
+var _ port.Diagnosed = (*Error)(nil)
+
+// resourceOf names the object that a path leads into.
+func resourceOf(path fleet.Path) string {
+	kinds := map[string]string{"nodePools": "NodePool", "nodeClasses": "EC2NodeClass"}
+	if len(path) < 2 || kinds[path[0]] == "" {
+		return ""
+	}
+	return kinds[path[0]] + "/" + path[1]
 }
 
 // fromChild takes over what the child found.

@@ -3,6 +3,7 @@ package spec
 import (
 	"context"
 	"errors"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,18 @@ func TestEachLimitIsNamed(t *testing.T) {
 				t.Errorf("message %q names neither place nor amount", err)
 			}
 		})
+	}
+}
+
+func TestAChildThatNeverStopsTalkingIsStopped(t *testing.T) {
+	yes, err := exec.LookPath("yes")
+	if err != nil {
+		t.Skip(err)
+	}
+	_, err = Load(context.Background(), fleetFS("blue", nil), Options{Cluster: "blue", Binary: yes, Limits: Limits{Output: 1 << 20}})
+	var got *LimitError
+	if !errors.As(err, &got) || *got != (LimitError{Limit: LimitOutput, Allowed: "1 MiB", Where: "clusters/blue"}) {
+		t.Errorf("error %v, want the limit of output", err)
 	}
 }
 

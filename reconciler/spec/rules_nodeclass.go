@@ -3,6 +3,8 @@ package spec
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 func checkNodeClass(spec node, add adder) {
@@ -101,7 +103,7 @@ func checkBlockDevices(devices []node, list node, add adder) {
 	}
 	for _, d := range devices {
 		ebs := d.get("ebs")
-		checkQuantity(ebs.get("volumeSize"), add)
+		checkVolumeSize(ebs.get("volumeSize"), add)
 		if ebs.exists() && !ebs.hasAny("snapshotID", "volumeSize") {
 			add(ebs.path, "neither snapshotID nor volumeSize is set", "set volumeSize, for example 100Gi")
 		}
@@ -109,6 +111,16 @@ func checkBlockDevices(devices []node, list node, add adder) {
 			add(ebs.at("volumeInitializationRate"), "volumeInitializationRate needs a snapshotID", "remove it: an empty volume is ready at once")
 		}
 	}
+}
+
+// checkVolumeSize holds that a volume has some size: the CRD's pattern also
+// takes a unit without a number, which is zero.
+func checkVolumeSize(n node, add adder) {
+	if q, err := resource.ParseQuantity(n.text()); n.exists() && err == nil && q.Sign() <= 0 {
+		add(n.path, fmt.Sprintf("a volume of size %q holds nothing", n.text()), "write a size such as 100Gi")
+		return
+	}
+	checkQuantity(n, add)
 }
 
 func checkNetworkInterfaces(list node, add adder) {
