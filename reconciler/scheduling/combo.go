@@ -25,7 +25,9 @@ type combo struct {
 	// plain and exotic are the candidates worth trying, by cost: for each
 	// other type one of them costs no more and holds no less.
 	plain, exotic []candidate
-	next          map[int]*combo
+	// narrowed says that some class picks among the offerings of a type.
+	narrowed bool
+	next     map[int]*combo
 }
 
 // candidate is an instance type under a combo.
@@ -100,14 +102,14 @@ func (p *problem) newCombo(pl *pool, from *combo, classID int) *combo {
 	out := &combo{reqs: from.reqs.Merge(cl.reqs), next: map[int]*combo{}}
 	asked := cl.reqs.Keys()
 	sel := newSelector(out.reqs)
-	narrowsOffers := cl.reqs.Has(capacityTypeLabel) || cl.reqs.Has(corev1.LabelTopologyZone) || cl.reqs.Has(awsv1.LabelTopologyZoneID)
+	narrows := cl.reqs.Has(capacityTypeLabel) || cl.reqs.Has(corev1.LabelTopologyZone) || cl.reqs.Has(awsv1.LabelTopologyZoneID)
 	for _, cand := range from.all {
 		p.steps++
 		t := pl.types[cand.t]
 		if !meetsKeys(t.Requirements, out.reqs, asked) || portsConflict(cl.ports, t.overhead.ports) {
 			continue
 		}
-		if narrowsOffers {
+		if narrows {
 			o := cheapest(t.offers, sel)
 			if o == nil {
 				continue
@@ -120,7 +122,8 @@ func (p *problem) newCombo(pl *pool, from *combo, classID int) *combo {
 	if len(out.all) == 0 {
 		return nil
 	}
-	if narrowsOffers {
+	out.narrowed = from.narrowed || narrows
+	if narrows {
 		slices.SortStableFunc(out.all, func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
 	}
 	p.finish(pl, out)

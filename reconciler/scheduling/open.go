@@ -173,9 +173,7 @@ func (l *limits) placeable(s *solution) int64 {
 	for _, k := range inTurn(s) {
 		n := min(k.times, k.cand.use.timesIn(left))
 		left.addTimes(k.cand.use, -n)
-		for _, m := range k.counts {
-			pods += n * m
-		}
+		pods += n * k.pods()
 	}
 	return pods
 }
@@ -211,13 +209,9 @@ func (p *problem) accept(pl *pool, items []item, s *solution) int64 {
 			n = min(n, k.cand.use.timesIn(pl.limits.left))
 			pl.limits.left.addTimes(k.cand.use, -n)
 		}
-		var shares []share
-		for i, m := range k.counts {
-			if m > 0 {
-				it := items[i]
-				shares = append(shares, share{g: it.g, class: it.class, exotic: it.exotic, n: m})
-				it.g.reserved += int(m * n)
-			}
+		shares := k.sharesOf(items)
+		for _, sh := range shares {
+			sh.g.reserved += int(sh.n * n)
 		}
 		for range n {
 			p.nodes = append(p.nodes, &node{pl: pl, combo: k.combo, cand: k.cand, load: k.load, shares: shares})

@@ -19,6 +19,7 @@ type item struct {
 // packing is a way to fill a node, used a number of times.
 type packing struct {
 	counts []int64 // by item
+	shares []share // instead of counts, where items are many
 	times  int64
 	combo  *combo
 	cand   candidate
@@ -26,6 +27,33 @@ type packing struct {
 }
 
 func (k *packing) cost() resources.Price { return k.cand.cost }
+
+// sharesOf are the pods of one node.
+func (k *packing) sharesOf(items []item) []share {
+	if k.shares != nil {
+		return k.shares
+	}
+	var out []share
+	for i, n := range k.counts {
+		if n > 0 {
+			it := items[i]
+			out = append(out, share{g: it.g, class: it.class, exotic: it.exotic, n: n})
+		}
+	}
+	return out
+}
+
+// pods is how many pods a node holds.
+func (k *packing) pods() int64 {
+	sum := int64(0)
+	for _, n := range k.counts {
+		sum += n
+	}
+	for _, s := range k.shares {
+		sum += s.n
+	}
+	return sum
+}
 
 // search looks for the cheapest packings for the items of one pool.
 type search struct {
@@ -35,6 +63,8 @@ type search struct {
 	// weight is the price of one unit of each resource, value that of one pod
 	// of each item, while a heuristic runs.
 	weight, value []float64
+	fee           float64     // what a node is thought to cost on top, in USD/h
+	ranked        []candidate // for the packing of small parts
 }
 
 // exactSteps is the most work that the exact search over counts is used for.
@@ -73,6 +103,8 @@ func (s *search) run() *solution {
 		return s.single()
 	case s.exactWork() <= exactSteps:
 		return s.exact()
+	case len(s.items) > maxItems:
+		return s.runBundled()
 	default:
 		return s.improve(s.greedyBest())
 	}
