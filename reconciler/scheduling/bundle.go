@@ -62,7 +62,7 @@ func (s *search) joinBundle(b *bundle, it item) bool {
 	for r, x := range it.g.req {
 		largest[r] = max(largest[r], x)
 	}
-	if s.with(s.pl, s.pl.root, it.class).forLoad(largest, it.exotic) == nil {
+	if s.with(s.pl, s.pl.root, it.class).forLoad(largest) == nil {
 		return false
 	}
 	b.largest = largest
@@ -86,7 +86,6 @@ func (b *bundle) settle() {
 
 func cellKey(b []byte, it item, fine int) []byte {
 	b = binary.AppendVarint(b, int64(it.class))
-	b = append(b, b2i(it.exotic))
 	for _, x := range it.g.req {
 		b = binary.AppendUvarint(b, cell(uint64(max(x, 0)), fine))
 	}
@@ -150,17 +149,16 @@ func (q *queues) fill(k *packing) (packing, bool) {
 			q.take(&node, &k.cand, i, n)
 		}
 	}
-	exotic := slices.ContainsFunc(node.shares, func(s share) bool { return s.exotic })
 	for i := range q.parts {
 		b := &q.parts[i]
 		c := q.s.with(q.s.pl, node.combo, b.class)
 		// Another combo may offer less room where variety is asked for.
 		steady := c == node.combo || !q.s.pl.minValues
-		if steady && b.g.conflicts == nil && b.exotic == exotic {
+		if steady && b.g.conflicts == nil {
 			q.take(&node, &k.cand, i, b.n)
 		}
 	}
-	cand := node.combo.forLoad(node.load, exotic)
+	cand := node.combo.forLoad(node.load)
 	if len(node.shares) == 0 || cand == nil {
 		q.putBack()
 		return node, false
@@ -215,7 +213,7 @@ func (q *queues) take(node *packing, cand *candidate, i int, n int64) {
 		}
 		node.combo = c
 		node.load.addTimes(m.g.req, take)
-		node.shares = append(node.shares, share{g: m.g, class: m.class, exotic: m.exotic, n: take})
+		node.shares = append(node.shares, share{g: m.g, class: m.class, n: take})
 		q.taken = append(q.taken, taken{part: i, member: q.next[i], n: take})
 		b.n, m.n, n = b.n-take, m.n-take, n-take
 		if m.n == 0 {

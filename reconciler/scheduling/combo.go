@@ -23,7 +23,8 @@ type combo struct {
 	all []candidate
 	at  []int32
 	// plain and exotic are the candidates worth trying, by cost: for each
-	// other type one of them costs no more and holds no less.
+	// other type one of them costs no more and holds no less. Exotic ones are
+	// launched only where no plain type holds the load.
 	plain, exotic []candidate
 	// narrowed says that some class picks among the offerings of a type.
 	narrowed bool
@@ -193,16 +194,13 @@ func (p *problem) undominated(in []candidate) []candidate {
 	return out
 }
 
-// forLoad is the cheapest candidate that holds the load, or nil. Exotic types
-// count only for pods that no other type holds.
-func (c *combo) forLoad(load vector, exotic bool) *candidate {
-	list := c.plain
-	if exotic {
-		list = c.exotic
-	}
-	for i := range list {
-		if load.fits(list[i].room) {
-			return &list[i]
+// forLoad is the cheapest candidate that holds the load, or nil.
+func (c *combo) forLoad(load vector) *candidate {
+	for _, list := range [2][]candidate{c.plain, c.exotic} {
+		for i := range list {
+			if load.fits(list[i].room) {
+				return &list[i]
+			}
 		}
 	}
 	return nil

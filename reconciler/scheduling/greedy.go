@@ -184,7 +184,7 @@ func (s *search) rank(columns []candidate, k int) []candidate {
 	quota := s.newQuota(k/3 + 1)
 	for i, at := range order {
 		c := columns[at]
-		wanted := quota.use(s, c)
+		wanted := quota.use(c)
 		if i < k || wanted || c.cost < step/2 {
 			step = min(step, c.cost)
 			out = append(out, c)
@@ -196,7 +196,6 @@ func (s *search) rank(columns []candidate, k int) []candidate {
 // quota is how many more types each combo of an item has to get.
 type quota struct {
 	combos []*combo
-	exotic []bool
 	left   []int
 }
 
@@ -204,20 +203,18 @@ func (s *search) newQuota(n int) *quota {
 	q := &quota{}
 	for _, it := range s.items {
 		c := s.with(s.pl, s.pl.root, it.class)
-		if i := slices.Index(q.combos, c); i >= 0 && q.exotic[i] == it.exotic {
-			continue
+		if !slices.Contains(q.combos, c) {
+			q.combos, q.left = append(q.combos, c), append(q.left, n)
 		}
-		q.combos, q.exotic, q.left = append(q.combos, c), append(q.exotic, it.exotic), append(q.left, n)
 	}
 	return q
 }
 
 // use takes the type from the quotas that it counts for, if any is open.
-func (q *quota) use(s *search, cand candidate) bool {
+func (q *quota) use(cand candidate) bool {
 	used := false
-	exotic := s.pl.types[cand.t].exotic && !s.pl.minValues
 	for i, c := range q.combos {
-		if q.left[i] > 0 && q.exotic[i] == exotic && c.at[cand.t] >= 0 {
+		if q.left[i] > 0 && c.at[cand.t] >= 0 {
 			q.left[i]--
 			used = true
 		}
