@@ -83,11 +83,11 @@ func Table() []Row {
 		{Package: "reconciler/importer", May: []string{"reconciler/fleet", "schemas"}},
 		{Package: "reconciler/receiver", May: []string{"reconciler/port"}},
 		{Package: "reconciler/telemetry", May: []string{"reconciler/port"}},
-		{Package: "reconciler/kube", May: []string{"reconciler/port"}, SDKs: []SDK{Kubernetes}},
+		{Package: "reconciler/kube", May: []string{"reconciler/lifecycle", "reconciler/port"}, SDKs: []SDK{Kubernetes}},
 		{Package: "reconciler/aws", May: []string{"reconciler/port"}, SDKs: []SDK{AWS}},
 		// The simulator's binder must be independent of the engine, or a
 		// placement that the engine gets wrong would be bound all the same.
-		{Package: "reconciler/sim", May: []string{"reconciler/port"}},
+		{Package: "reconciler/sim", May: []string{"reconciler/lifecycle", "reconciler/port"}},
 		{Package: "reconciler/sim/awsapi", May: []string{"reconciler/port", "reconciler/sim"}, SDKs: []SDK{AWS}},
 		{Package: "reconciler/demo", May: join(wiring, "reconciler/sim", "reconciler/sim/awsapi")},
 
