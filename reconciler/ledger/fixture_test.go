@@ -226,7 +226,9 @@ var theCatalog *catalog.Data
 func prices(t testing.TB) *catalog.Data {
 	t.Helper()
 	if theCatalog == nil {
-		theCatalog = get(catalog.Embedded("ap-northeast-2"))(t)
+		zones := []catalog.Zone{{Name: "ap-northeast-2a", ID: "apne2-az1"}}
+		types := []catalog.Type{{Name: "c5a.2xlarge", Arch: "x86_64", VCPUs: 8, MiB: 16384, Usage: []string{"on-demand"}, Cards: []int64{4}, IPv4: 15, Zones: []string{"apne2-az1"}}}
+		theCatalog = get(catalog.New("ap-northeast-2", zones, types, catalog.OnDemandPrices{"c5a.2xlarge": 344_000_000}, nil))(t)
 	}
 	return theCatalog
 }

@@ -185,6 +185,41 @@ func TestAHandoverWinsAgainstALeaderThatStillPushes(t *testing.T) {
 	s.proved()
 }
 
+func TestAHandoverIsMadeAgainOnWhatTheOldLeaderStillPushed(t *testing.T) {
+	s, old, ds := story(t)
+	p := s.provision("late")
+	s.pass(old, 4, []*decision.Decision{p}, ds[1])
+	s.advance(old, ds[2], decision.Claimed)
+	next := s.open() // finds both in the spool
+	must(t, s.handover(next))
+	q := s.provision("later")
+	s.pass(old, 5, []*decision.Decision{q}, ds[1])
+	s.advance(old, ds[2], decision.Launched)
+	must(t, old.Push(ctx, s.tick(), true))
+	must(t, next.Push(ctx, s.tick(), true))
+	if res := s.proved(); res.Epoch != 2 || res.Decisions != 10 {
+		t.Errorf("%s", res)
+	}
+	open := next.Open()
+	if len(open) != 3 || open[0].Outcome.State != decision.Launched {
+		t.Errorf("open: %v, the first with %+v", ids(open), open[0].Outcome)
+	}
+	s.advance(next, q, decision.Claimed)
+	must(t, next.Push(ctx, s.tick(), true))
+	s.proved()
+
+	// Once a new leader has decided something, nothing is made again.
+	third := s.open()
+	must(t, s.handover(third))
+	s.advance(third, p, decision.Failed)
+	s.outcomes = map[string]*decision.Outcome{}
+	must(t, next.Append(ctx, port.Entry{Time: s.tick(), Decisions: []*decision.Decision{s.provision("x")}, Inputs: s.inputs(0)}))
+	must(t, next.Push(ctx, s.tick(), true))
+	if err := third.Push(ctx, s.tick(), true); !errors.Is(err, port.ErrConflict) {
+		t.Errorf("decided without knowing what others have: %v", err)
+	}
+}
+
 func TestAPushThatFailsLeavesEverythingForTheNext(t *testing.T) {
 	s, l, ds := story(t)
 	hook := filepath.Join(s.dir, "hooks", "pre-receive")

@@ -74,7 +74,7 @@ func Verify(ctx context.Context, s Source, checks ...Check) (*Result, error) {
 	slices.Reverse(chain)
 	w := &verifier{
 		res: &Result{Branch: b.Name}, repo: b.repo, checks: checks, seen: map[string]*seen{},
-		open: map[string]bool{}, inTree: map[string]bool{}, commits: map[string]bool{}, policies: map[string]string{},
+		open: map[string]bool{}, inTree: map[string]bool{}, commits: map[string]bool{}, policies: map[string]string{}, catalogs: map[string][2]string{},
 	}
 	for _, v := range chain {
 		if err := ctx.Err(); err != nil {
@@ -113,8 +113,9 @@ type verifier struct {
 	open     map[string]bool // what should be open
 	inTree   map[string]bool // what open/ has
 	commits  map[string]bool
-	policies map[string]string // digest → tree of inputs/policies, and the other way round
-	accepted string            // spec commit in force
+	policies map[string]string    // digest → tree of inputs/policies, and the other way round
+	accepted string               // spec commit in force
+	catalogs map[string][2]string // digests of types and prices by tree of inputs/catalog
 }
 
 func (w *verifier) problem(path, format string, args ...any) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/gitrepo"
 )
@@ -401,24 +402,12 @@ func (w *verifier) fleets(v *View, added []*decision.Decision, spec int, _ strin
 // and that set for it; a Check computes it.
 func (w *verifier) digests(v *View, d *decision.Decision) error {
 	at := w.seen[d.ID].path
-	for _, c := range []struct {
-		digest string
-		files  []string
-	}{{d.Inputs.Types, catalogFiles[:1]}, {d.Inputs.Prices, catalogFiles[1:]}} {
-		if c.digest == "" {
-			continue
-		}
-		var all []byte
-		for _, name := range c.files {
-			b, err := v.read(catalogDir + "/" + name)
-			if err != nil {
-				w.problem(at, "the catalog of the decision is not recorded: %v", err)
-				return nil
-			}
-			all = append(all, b...)
-		}
-		if got := decision.Digest(all); got != c.digest {
-			w.problem(at, "%s have the digest %s, the decision names %s", strings.Join(c.files, " and "), got, c.digest)
+	if d.Inputs.Types != "" || d.Inputs.Prices != "" {
+		types, prices, err := w.catalog(v)
+		if err != nil {
+			w.problem(at, "the catalog of the decision is not recorded: %v", err)
+		} else if d.Inputs.Types != "" && types != d.Inputs.Types || d.Inputs.Prices != "" && prices != d.Inputs.Prices {
+			w.problem(at, "the catalog has types %s and prices %s, the decision names %s and %s", types, prices, d.Inputs.Types, d.Inputs.Prices)
 		}
 	}
 	if d.Inputs.Policies == "" || d.Kind == decision.Accept || d.Kind == decision.Reject {
@@ -435,6 +424,28 @@ func (w *verifier) digests(v *View, d *decision.Decision) error {
 	w.same(at, "policies "+d.Inputs.Policies, "files "+policies)
 	w.same(at, "files "+policies+" of fleet "+fleet, "policies "+d.Inputs.Policies)
 	return nil
+}
+
+// catalog computes the digests of types and prices, once for each catalog.
+func (w *verifier) catalog(v *View) (types, prices string, err error) {
+	tree, _, err := v.tree(catalogDir)
+	if err != nil {
+		return "", "", err
+	}
+	if known, ok := w.catalogs[tree]; ok {
+		return known[0], known[1], nil
+	}
+	var parts [][]byte
+	for _, name := range []string{catalog.TypesFile, catalog.OnDemandFile, catalog.SpotFile} {
+		b, err := v.read(catalogDir + "/" + name)
+		if err != nil {
+			return "", "", err
+		}
+		parts = append(parts, b)
+	}
+	digests := [2]string{decision.Digest(parts[0]), decision.Digest(slices.Concat(parts[1:]...))}
+	w.catalogs[tree] = digests
+	return digests[0], digests[1], nil
 }
 
 func (w *verifier) same(at, key, value string) {
