@@ -19,6 +19,10 @@ const Version = "v1.0.0"
 // VendorDir is where a fleet repository holds its copy of the schemas.
 const VendorDir = "cue.mod/reeve"
 
+// LocalModule is the line of cue.mod/local-module.cue that says where a fleet
+// repository holds Module.
+const LocalModule = `deps: "` + Module + `": {v: "` + Version + `", default: true, replaceWith: "./` + VendorDir + `"}`
+
 //go:generate go run ./internal/gen -dir .
 
 //go:embed cue.mod/module.cue *.cue

@@ -46,8 +46,7 @@ func (o *InitOptions) defaults() {
 }
 
 // localModule is cue.mod/local-module.cue: where the schemas are.
-const localModule = `deps: "` + schemas.Module + `": {v: "` + schemas.Version + `", default: true, replaceWith: "./` + schemas.VendorDir + `"}
-`
+const localModule = schemas.LocalModule + "\n"
 
 // The files of a new repository. Names and contents are templates over
 // InitOptions.

@@ -244,7 +244,14 @@ func TestFaultsOfTheRepositoryHavePositions(t *testing.T) {
 			`clusters/blue/nodepools.cue:7:2: nodePools.default.spec.template.spec.nodeClassRef: nodeClassRef names a EC2NodeClass of eks.amazonaws.com (Reeve launches nodes of an EC2NodeClass: group "karpenter.k8s.aws", kind "EC2NodeClass")`},
 		{"no package fleet", map[string]string{
 			"clusters/blue/cluster.cue": "package other\n", "clusters/blue/nodepools.cue": "", "clusters/blue/nodeclasses.cue": "",
-		}, `clusters/blue/cluster.cue:1:1:`},
+		}, `clusters/blue/cluster.cue:1:1: build constraints exclude all CUE files in ./clusters/blue:`},
+		{"a file of no package", map[string]string{"clusters/blue/x.cue": "nodePools: {}\n", "clusters/blue/x_tool.cue": "package x\n"},
+			"clusters/blue/x.cue:1:1: this file is not part of package fleet, so nothing in it has any effect (start it with: package fleet)"},
+		{"no language version", map[string]string{"cue.mod/module.cue": "module: \"example.com/fleet@v0\"\n"},
+			"cue.mod/module.cue:1:1: no language version declared in module.cue"},
+		{"a module file with a fault", map[string]string{"cue.mod/module.cue": testModule + "\nnope: 1\n"}, "cue.mod/module.cue:5:1: nope: field not allowed"},
+		{"a local module file without the schemas", map[string]string{"cue.mod/local-module.cue": "\n"},
+			`clusters/blue/cluster.cue:3:8: import failed: cannot find package "reeve.dev/fleet": cannot find module providing package reeve.dev/fleet (cue.mod/local-module.cue must say where it is: deps: "reeve.dev/fleet@v1":`},
 		{"a date that does not exist", map[string]string{"clusters/blue/e.cue": `package fleet
 exceptions: [{rule: "R-1", resource: "NodePool/a", reason: "r", owner: "o", expires: "2026-02-30"}]
 `}, `clusters/blue/e.cue:2:77: exceptions.0.expires: "2026-02-30" is neither a date nor an instant (write a date such as 2026-05-01 or an instant such as 2026-05-01T12:00:00Z)`},
@@ -336,7 +343,9 @@ func TestOddTreesAreRefused(t *testing.T) {
 		want string
 	}{
 		{"a symbolic link among the cluster's files", oddFS{FS: base, extra: map[string][]fs.DirEntry{"clusters/blue": {entry("z.cue", fs.ModeSymlink)}}},
-			"it is a symbolic link or a submodule, which Reeve does not follow"},
+			"clusters/blue/z.cue:1:1: it is a symbolic link or a submodule, which Reeve does not follow"},
+		{"a package that is a symbolic link", oddFS{FS: fleetFS("blue", map[string]string{"clusters/blue/x.cue": "package fleet\nimport \"example.com/fleet/shared\"\n_x: shared.y\n"}),
+			extra: map[string][]fs.DirEntry{".": {entry("shared", fs.ModeSymlink)}}}, "clusters/blue/x.cue:2:8: import failed: cannot find package"},
 		{"a name with a line feed", oddFS{FS: base, extra: map[string][]fs.DirEntry{"clusters/blue": {entry("a\nb.cue", 0)}}},
 			`"clusters/blue/a\nb.cue":1:1: the name of this file has characters that cannot be printed (rename it)`},
 		{"a name that is no UTF-8", oddFS{FS: base, extra: map[string][]fs.DirEntry{"shared": {}, ".": {entry("a\xff.cue", 0)}}},

@@ -70,6 +70,9 @@ func (e *evaluation) run() (Response, error) {
 	if e.inst.Err != nil {
 		return Response{Diagnostics: e.loadDiagnostics(e.inst.Err)}, nil
 	}
+	if ds := e.strays(); len(ds) > 0 {
+		return Response{Diagnostics: ds}, nil
+	}
 	ctx := cuecontext.New()
 	schema, err := e.schema(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package eval
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	"cuelang.org/go/cue"
 	cueerrors "cuelang.org/go/cue/errors"
+
+	"github.com/reeve-project/reeve/schemas"
 )
 
 // diagnostics turns an error of the CUE library into diagnostics: one for each
@@ -83,10 +86,49 @@ func (e *evaluation) loadDiagnostics(err error) []Diagnostic {
 	for _, ce := range cueErrors(err) {
 		d := Diagnostic{Message: filePosition.ReplaceAllString(ce.Error(), "")}
 		d.Position = e.locate(nil, d.Message, []cueerrors.Error{ce})
-		if strings.Contains(d.Message, "cannot find package") {
-			d.Hint = "packages come from this repository or from CUE itself; Reeve downloads none"
+		ds = append(ds, e.explainLoading(d))
+	}
+	return sorted(ds)
+}
+
+// explainLoading adds what CUE's loader does not know.
+func (e *evaluation) explainLoading(d Diagnostic) Diagnostic {
+	if m := opening.FindStringSubmatch(d.Message); m != nil {
+		if _, known := e.files[m[1]]; known {
+			d.Position, d.Message = Position{File: m[1], Line: 1, Column: 1}, m[2]
 		}
-		ds = append(ds, d)
+	}
+	prefix, _, _ := strings.Cut(schemas.Module, "@")
+	switch {
+	case strings.Contains(d.Message, `cannot find package "`+prefix):
+		d.Hint = "cue.mod/local-module.cue must say where it is: " + schemas.LocalModule
+	case strings.Contains(d.Message, "cannot find package"):
+		d.Hint = "packages come from this repository or from CUE itself; Reeve downloads none"
+	case strings.HasSuffix(d.Message, " in module.cue"):
+		d.Position = Position{File: "cue.mod/module.cue", Line: 1, Column: 1}
+	}
+	return d
+}
+
+// strays are files of the cluster's directory that CUE leaves out without a
+// word, because they are of another package or of none.
+func (e *evaluation) strays() []Diagnostic {
+	taken := map[string]bool{}
+	for _, f := range e.inst.BuildFiles {
+		taken[strings.TrimPrefix(f.Filename, "/")] = true
+	}
+	var ds []Diagnostic
+	for name := range e.files {
+		base := path.Base(name)
+		if path.Dir(name) != e.dir || taken[name] || !strings.HasSuffix(base, ".cue") || strings.HasPrefix(base, "_") ||
+			strings.HasSuffix(base, "_tool.cue") || strings.HasSuffix(base, "_test.cue") {
+			continue
+		}
+		ds = append(ds, Diagnostic{
+			Position: Position{File: name, Line: 1, Column: 1},
+			Message:  "this file is not part of package fleet, so nothing in it has any effect",
+			Hint:     "start it with: package fleet",
+		})
 	}
 	return sorted(ds)
 }
@@ -217,6 +259,7 @@ var (
 	definition       = regexp.MustCompile(`^#[A-Za-z_$][A-Za-z0-9_$]*$`)
 	hidden           = regexp.MustCompile(`^_[A-Za-z0-9_$]+$`)
 	packageSuffix    = regexp.MustCompile(`\b(_[A-Za-z0-9_$]+)\([^()\s]*\)`)
+	opening          = regexp.MustCompile(`^open (\S+): (.*)$`)
 	longValue        = regexp.MustCompile(`(?s)^invalid value .{200,} \((?:does)`)
 	filePosition     = regexp.MustCompile(`\S+\.cue:\d+:\d+: `)
 	emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)

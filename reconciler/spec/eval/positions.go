@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -78,6 +79,7 @@ func (e *evaluation) place(pos token.Pos, choice bool) (place, bool) {
 		return place{}, false
 	}
 	p := pos.Position()
+	p.Filename = strings.TrimPrefix(p.Filename, "/") // files of cue.mod keep it
 	pl := place{Position: Position{File: p.Filename, Line: p.Line, Column: p.Column}}
 	if _, ok := e.files[p.Filename]; !ok || inDir(p.Filename, schemas.VendorDir) {
 		return place{}, false // in the schemas, or in a package of CUE's own
