@@ -51,6 +51,7 @@ func New(b Bundle, o Options) (*Engine, error) {
 		return nil, err
 	}
 	o.Deadline = cmp.Or(o.Deadline, defaultDeadline)
+	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	e := &Engine{
 		bundle: b, digest: b.Digest(), options: o, warnings: l.warnings,
 		groups: map[string]*prepared{},

@@ -87,6 +87,32 @@ func TestARecordedDeadlineIsTakenWithoutEvaluating(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatTakesTooMuchMemoryDenies(t *testing.T) {
+	f := newFleet(t, "al2023@v20260318")
+	f.Cluster.Judge.Deadline = fleet.Duration(time.Minute)
+	b := bundle(map[string]string{"policies/a.rego": `package reeve.decision
+
+deny contains "large" if {
+	a := numbers.range(1, 20000)
+	b := array.concat(a, a)
+	c := array.concat(b, b)
+	d := array.concat(c, c)
+	count({array.concat(x, d) | some i in numbers.range(1, 10000); x := [i]}) == 0
+}
+`})
+	e, err := New(b, Options{Memory: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Decision(context.Background(), Case{Fleet: f, Now: noon}, query(t, f, decision.Drift))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Violations) != 1 || r.Violations[0].Cause != decision.CauseLimit || r.Violations[0].Message != "stage decision: the policies took more than 64 MiB of memory" {
+		t.Errorf("violations %+v", r.Violations)
+	}
+}
+
 func TestTheCallersOwnEndIsNoVerdict(t *testing.T) {
 	f := newFleet(t, "al2023@v20260318")
 	e := engine(t, map[string]string{"policies/a.rego": endless})
@@ -125,7 +151,7 @@ func TestPoliciesThatFailDeny(t *testing.T) {
 			"the policies find 1200 things, more than the 1000 that are read"},
 		{"a huge message", "package reeve.decision\n\ndeny contains concat(\"\", [\"x\" | some _ in numbers.range(1, 5000)])\n",
 			"policies/a.rego:3: rule reeve.decision.deny: element"},
-		{"huge details", "package reeve.decision\n\nwarn contains {\"msg\": \"x\", \"details\": numbers.range(1, 100000)}\n",
+		{"huge details", "package reeve.decision\n\nwarn contains {\"msg\": \"x\", \"details\": numbers.range(1, 60000)}\n",
 			"the policies say"},
 		{"two values for one rule", "package reeve.decision\n\ndeny := {\"a\"} if input.kind\n\ndeny := {\"b\"} if input.kind\n",
 			`policies/a.rego:5: eval_conflict_error: rule data.reeve.decision.deny produced conflicting values: {"a"} at policies/a.rego:3 {"b"} at policies/a.rego:5`},

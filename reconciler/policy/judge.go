@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -52,23 +53,34 @@ func (e *Engine) judge(ctx context.Context, c Case, q question) (*answer, error)
 			return &answer{failure: &f}, nil
 		}
 	}
-	deadline := e.deadline(c)
-	bounded, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	els, err := guarded(bounded, q.ask)
+	a, err := e.evaluate(ctx, q, e.deadline(c))
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("judge %s: %w", q.stage, ctx.Err())
 	}
-	if err == nil {
-		var a *answer
-		if a, err = newAnswer(els, q); err == nil {
-			return a, nil
-		}
+	if err != nil {
+		return &answer{failure: &Failure{Cause: decision.CauseError, Error: e.errorText(err)}}, nil
 	}
-	if topdown.IsCancel(err) || bounded.Err() != nil {
+	return a, nil
+}
+
+// evaluate asks within bounds of time and memory. What ends it by a bound is an
+// answer too.
+func (e *Engine) evaluate(ctx context.Context, q question, deadline time.Duration) (*answer, error) {
+	timed, stop := context.WithTimeout(ctx, deadline)
+	defer stop()
+	bounded, cancel := context.WithCancelCause(timed)
+	defer cancel(nil)
+	defer watchMemory(cancel, e.options.Memory)()
+	els, err := guarded(bounded, q.ask)
+	switch {
+	case errors.Is(context.Cause(bounded), errMemory):
+		return &answer{failure: &Failure{Cause: decision.CauseLimit, Error: fmt.Sprintf("the policies took more than %d MiB of memory", e.options.Memory>>20)}}, nil
+	case timed.Err() != nil || topdown.IsCancel(err):
 		return &answer{failure: &Failure{Cause: decision.CauseDeadline, Error: fmt.Sprintf("no verdict within the deadline of %s", deadline)}}, nil
+	case err != nil:
+		return nil, err
 	}
-	return &answer{failure: &Failure{Cause: decision.CauseError, Error: e.errorText(err)}}, nil
+	return newAnswer(els, q)
 }
 
 // guarded turns a panic of the evaluator into an error: a policy must never end

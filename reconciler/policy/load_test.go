@@ -147,7 +147,8 @@ func TestABundleIsKnownByItsContent(t *testing.T) {
 		}
 		seen[b.Digest()] = true
 	}
-	want := []string{"fleet/policies/a.rego", "shipped/ami_pinning.rego", "shipped/controller_placement.rego", "shipped/instance_types.rego"}
+	want := []string{"fleet/policies/a.rego", "shipped/ami_pinning.rego", "shipped/change_freeze.rego", "shipped/controller_placement.rego",
+		"shipped/expire_after.rego", "shipped/instance_types.rego", "shipped/nodepool_limits.rego"}
 	if diff := cmp.Diff(want, base.names()); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}

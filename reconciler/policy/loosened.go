@@ -161,6 +161,9 @@ var directions = map[string]map[string]direction{
 		"gpu": func(a, b any) bool { return gpuRank(b) < gpuRank(a) },
 	},
 	"controllerPlacement": {"enabled": turnedOff},
+	"nodePoolLimits":      {"enabled": turnedOff, "resources": shrank},
+	"expireAfter":         {"enabled": turnedOff},
+	"freeze":              {"enabled": turnedOff, "kinds": shrank},
 }
 
 // dataLoosened says whether any setting of a member became looser. What is not

@@ -106,6 +106,9 @@ type Options struct {
 	// Deadline of one evaluation where the case has no fleet that sets one; 5 s
 	// when zero.
 	Deadline time.Duration
+	// Memory is by how many bytes the heap of the process may grow during one
+	// evaluation; 512 MiB when zero.
+	Memory uint64
 	// Given returns how the evaluation of that id failed when it was recorded.
 	// It is asked before each evaluation when a decision is replayed; what it
 	// returns is taken instead of evaluating. May be nil.

@@ -160,6 +160,9 @@ func failureFinding(q question, f Failure) decision.Finding {
 		Message: fmt.Sprintf("stage %s: %s", q.stage, f.Error), Cause: f.Cause,
 		Remediation: "Correct the policy; until then what it judges is denied.",
 	}
+	if f.Cause == decision.CauseLimit {
+		out.Remediation = "Make the policy hold less at once; until then what it judges is denied."
+	}
 	if f.Cause == decision.CauseDeadline {
 		out.Remediation = "Make the policy do less, or raise cluster.judge.deadline; until then what it judges is denied."
 	}

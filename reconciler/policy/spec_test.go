@@ -129,6 +129,7 @@ warn contains {"msg": sprintf("%d denied", [count(deny)]), "path": ["nodePools",
 		ids = append(ids, rule.ID)
 	}
 	wantIDs := []string{"ORG-0", "ORG-0", "ORG-1", "ORG-2", "REEVE-AMI-001", "REEVE-AMI-002", "REEVE-AMI-003", "REEVE-CTRL-001", "REEVE-CTRL-002",
+		"REEVE-EXP-001", "REEVE-EXP-002", "REEVE-FREEZE-001", "REEVE-LIMIT-001",
 		"REEVE-TYPE-001", "REEVE-TYPE-002", "REEVE-TYPE-003", "REEVE-TYPE-004", "reeve.spec.warn"}
 	if diff := cmp.Diff(wantIDs, ids); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
