@@ -2,31 +2,11 @@ package main
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestTheReferenceIsUpToDate(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "cli.md")
-	if err := run("../../..", out); err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../../../docs/reference/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("run make generate (-want +got):\n%s", diff)
-	}
-}
 
 func TestEachCommandHasASection(t *testing.T) {
 	ask := func(args ...string) (string, error) {
