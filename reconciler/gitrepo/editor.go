@@ -55,6 +55,10 @@ func (ed *Editor) Graft(path string, tree Hash) error {
 	return ed.put(path, Entry{Kind: Dir, Hash: tree})
 }
 
+// Place puts an entry of another tree at a path, in place of one of the same
+// kind there. The name of the entry is that of the path.
+func (ed *Editor) Place(path string, e Entry) error { return ed.put(path, e) }
+
 // Remove takes away a file, or a directory with all below it, and the
 // directories above that become empty. What is not there needs no removal.
 func (ed *Editor) Remove(path string) error {

@@ -153,6 +153,31 @@ func (d *differ) pair(c Change) error {
 	return d.dirs(c.Path, from, to)
 }
 
+// Branches are the branches known here, by their name without "refs/heads/" or
+// "refs/remotes/<remote>/". Where both are there, the local one counts.
+func (r *Repo) Branches() (map[string]Hash, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	refs, err := r.st.IterReferences()
+	if err != nil {
+		return nil, fmt.Errorf("branches of %s: %w", r.name, err)
+	}
+	out, local := map[string]Hash{}, map[string]bool{}
+	err = refs.ForEach(func(ref *plumbing.Reference) error {
+		name := ref.Name().Short()
+		if ref.Name().IsRemote() {
+			_, name, _ = strings.Cut(name, "/")
+		}
+		if ref.Type() != plumbing.HashReference || !ref.Name().IsBranch() && (!ref.Name().IsRemote() || local[name]) {
+			return nil
+		}
+		out[name] = ref.Hash()
+		local[name] = local[name] || ref.Name().IsBranch()
+		return nil
+	})
+	return out, err
+}
+
 // Resolve finds the commit that a revision names: "HEAD", a branch, a remote
 // branch, a tag, a full ref, an id or at least four digits of one, each with
 // any number of "^" and "~N" behind it.

@@ -230,6 +230,9 @@ func (r *Repo) Blob(h Hash) ([]byte, error) {
 	return r.load(plumbing.BlobObject, h, 0)
 }
 
+// BlobID is the id that a file of this content has.
+func BlobID(content []byte) Hash { return plumbing.ComputeHash(plumbing.BlobObject, content) }
+
 // Has says whether an object is in the local storage.
 func (r *Repo) Has(h Hash) bool {
 	r.mu.Lock()

@@ -160,7 +160,7 @@ func (v *View) misplaced(pod *corev1.Pod, n *nodeView) string {
 	if ok, reason := matchesNode(pod, n.node); !ok {
 		return reason
 	}
-	for k, p := range hostPortsOf(pod) {
+	for _, p := range hostPortsOf(pod) {
 		uses := 0
 		for _, o := range n.ports {
 			if p.conflicts(o) {
@@ -168,7 +168,7 @@ func (v *View) misplaced(pod *corev1.Pod, n *nodeView) string {
 			}
 		}
 		if uses > 1 {
-			return fmt.Sprintf("host port %d (%d of its ports) is taken twice", p.port, k+1)
+			return fmt.Sprintf("host port %d is taken twice", p.port)
 		}
 	}
 	for _, t := range requiredAnti(pod) {

@@ -116,9 +116,11 @@ func (c *Cloud) checkClaim(v *View, claim *decision.Claim, f *fleet.Fleet, lists
 		}
 		if name == claim.InstanceType {
 			planned = true
+			refused = append(refused, checkOffering(claim, it)...)
 			node := plannedNode(claim, pool, it, claim.Zone)
 			v.AddNode(node)
 			refused = append(refused, c.placeAll(v, node, claim.Pods)...)
+			continue
 		}
 		refused = append(refused, c.checkType(claim, pool, it)...)
 	}
@@ -126,6 +128,19 @@ func (c *Cloud) checkClaim(v *View, claim *decision.Claim, f *fleet.Fleet, lists
 		refused = append(refused, fmt.Errorf("claim %d: %s, which the plan counts on, is not among the launchable types", claim.Index, claim.InstanceType))
 	}
 	return refused
+}
+
+// checkOffering: what the plan counts on is sold, at that price.
+func checkOffering(claim *decision.Claim, it *catalog.InstanceType) []error {
+	for _, o := range it.Offerings {
+		if o.Zone == claim.Zone && o.CapacityType == claim.CapacityType && o.Available && o.Meets(claim.Requirements) {
+			if o.Price != claim.Price {
+				return []error{fmt.Errorf("claim %d: the plan counts on %s for %s in %s, which costs %s", claim.Index, claim.Price, it.Name, o.Zone, o.Price)}
+			}
+			return nil
+		}
+	}
+	return []error{fmt.Errorf("claim %d: the plan counts on %s %s in %s, which is not sold or not allowed", claim.Index, claim.CapacityType, it.Name, claim.Zone)}
 }
 
 func namesOf(s decision.TypeSet, lists map[string][]string) []string {

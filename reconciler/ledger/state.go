@@ -1,0 +1,378 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/cluster"
+)
+
+// catalogFiles are the files that the digests of types and of prices are made of.
+var catalogFiles = []string{catalog.TypesFile, catalog.OnDemandFile, catalog.SpotFile}
+
+// Files of the state, below state/.
+const (
+	snapshotFile    = "snapshot.json"
+	nodesDir        = "nodes"
+	shapesDir       = "shapes"
+	daemonSetsDir   = "objects/daemonsets"
+	nodeClassesDir  = "objects/nodeclasses"
+	recentDir       = "objects/recent"
+	pendingFile     = "objects/pods/pending.json"
+	unavailableFile = "objects/offerings/unavailable.json"
+)
+
+// Above this many nodes at the first snapshot, state/nodes has 256 directories.
+const shardAbove = 1000
+
+// Recent decisions are in files of this span, so that a pass changes the newest
+// and the oldest only.
+const recentSpan = 10 * time.Minute
+
+// nodeRecord is a file of state/nodes.
+type nodeRecord struct {
+	cluster.Node
+	Pods []podRecord `json:"pods,omitempty"`
+}
+
+// podRecord is a pod; what it shares with its siblings is the shape.
+type podRecord struct {
+	Shape       string    `json:"shape"`
+	Namespace   string    `json:"namespace"`
+	Name        string    `json:"name"`
+	UID         string    `json:"uid,omitempty"`
+	Created     time.Time `json:"created,omitzero"`
+	Started     time.Time `json:"started,omitzero"`
+	Terminating bool      `json:"terminating,omitempty"`
+}
+
+type daemonSetRecord struct {
+	cluster.DaemonSet
+	Shape string `json:"shape"`
+}
+
+type snapshotRecord struct {
+	Time time.Time `json:"time"`
+}
+
+// encodeState is a snapshot as files below state/. Equal snapshots are equal
+// bytes. A list has one element per line, so that a change reads well in a
+// diff.
+func encodeState(s *cluster.Snapshot, sharded bool) (map[string][]byte, error) {
+	e := &stateEncoder{files: map[string][]byte{}, sharded: sharded}
+	e.json(snapshotFile, snapshotRecord{Time: s.Time})
+	for _, n := range s.Nodes {
+		e.node(n)
+	}
+	for _, d := range s.DaemonSets {
+		e.shape(d.Shape)
+		e.json(path.Join(daemonSetsDir, plainName(d.Namespace+"."+d.Name)+recordSuffix), daemonSetRecord{DaemonSet: *d, Shape: d.Shape.ID})
+	}
+	for _, c := range s.NodeClasses {
+		e.json(path.Join(nodeClassesDir, plainName(c.Name)+recordSuffix), c)
+	}
+	if len(s.Pending) > 0 {
+		e.list(pendingFile, "", lines(e.pods(s.Pending)))
+	}
+	if len(s.Unavailable) > 0 {
+		e.list(unavailableFile, "", lines(s.Unavailable))
+	}
+	e.recent(s.Recent)
+	return e.files, e.err
+}
+
+type stateEncoder struct {
+	files   map[string][]byte
+	sharded bool
+	err     error
+}
+
+func (e *stateEncoder) json(name string, v any) {
+	b, err := encodeJSON(v, "  ")
+	if err != nil {
+		e.err = cmp.Or(e.err, fmt.Errorf("state file %s: %w", name, err))
+		return
+	}
+	e.files[name] = b
+}
+
+// list writes elements one per line: as a file of its own, or behind the
+// members of an object that was encoded already.
+func (e *stateEncoder) list(name, member string, elements []any) {
+	var b bytes.Buffer
+	indent, end := "  ", "\n]\n"
+	if member != "" {
+		b.Write(bytes.TrimSuffix(e.files[name], []byte("\n}\n")))
+		fmt.Fprintf(&b, ",\n  %q: ", member)
+		indent, end = "    ", "\n  ]\n}\n"
+	}
+	b.WriteString("[")
+	for i, v := range elements {
+		line, err := encodeJSON(v, "")
+		if err != nil {
+			e.err = cmp.Or(e.err, fmt.Errorf("state file %s: %w", name, err))
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n" + indent)
+		b.Write(bytes.TrimSuffix(line, []byte("\n")))
+	}
+	b.WriteString(end)
+	e.files[name] = b.Bytes()
+}
+
+func lines[T any](in []T) []any {
+	out := make([]any, len(in))
+	for i := range in {
+		out[i] = in[i]
+	}
+	return out
+}
+
+func (e *stateEncoder) node(n *cluster.Node) {
+	name := path.Join(nodesDir, plainName(n.Key())+recordSuffix)
+	if e.sharded {
+		sum := sha256.Sum256([]byte(n.Key()))
+		name = fmt.Sprintf("%s/%02x/%s", nodesDir, sum[0], path.Base(name))
+	}
+	bare := *n
+	bare.Pods = nil
+	e.json(name, nodeRecord{Node: bare})
+	if len(n.Pods) > 0 {
+		e.list(name, "pods", lines(e.pods(n.Pods)))
+	}
+}
+
+func (e *stateEncoder) pods(in []*cluster.Pod) []podRecord {
+	out := make([]podRecord, len(in))
+	for i, p := range in {
+		e.shape(p.Shape)
+		out[i] = podRecord{
+			Shape: p.Shape.ID, Namespace: p.Namespace, Name: p.Name, UID: p.UID,
+			Created: p.Created, Started: p.Started, Terminating: p.Terminating,
+		}
+	}
+	return out
+}
+
+func (e *stateEncoder) shape(sh *cluster.Shape) {
+	name := path.Join(shapesDir, plainName(sh.ID)+recordSuffix)
+	if _, done := e.files[name]; !done {
+		e.json(name, sh)
+	}
+}
+
+func (e *stateEncoder) recent(all []cluster.Recent) {
+	for i := 0; i < len(all); {
+		span := all[i].Time.UTC().Truncate(recentSpan)
+		j := i
+		for j < len(all) && all[j].Time.UTC().Truncate(recentSpan).Equal(span) {
+			j++
+		}
+		e.list(path.Join(recentDir, span.Format("20060102T1504Z")+recordSuffix), "", lines(all[i:j]))
+		i = j
+	}
+}
+
+func encodeJSON(v any, indent string) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	err := enc.Encode(v)
+	return buf.Bytes(), err
+}
+
+func decodeJSON(b []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if dec.More() {
+		return errors.New("something follows the JSON value")
+	}
+	return nil
+}
+
+// decodeState reads what encodeState wrote. It fails on what it does not know,
+// since a state that is read differently from how it was written would replay
+// as another.
+func decodeState(state fs.FS) (*cluster.Snapshot, error) {
+	d := &stateDecoder{fs: state, shapes: map[string]*cluster.Shape{}}
+	s := &cluster.Snapshot{}
+	var head snapshotRecord
+	if err := d.file(snapshotFile, &head); err != nil {
+		return nil, err
+	}
+	s.Time = head.Time
+	for _, read := range []func(*cluster.Snapshot) error{d.readShapes, d.nodes, d.daemonSets, d.nodeClasses, d.lists, d.recent} {
+		if err := read(s); err != nil {
+			return nil, err
+		}
+	}
+	return s.Seal(), nil
+}
+
+type stateDecoder struct {
+	fs     fs.FS
+	shapes map[string]*cluster.Shape
+}
+
+func (d *stateDecoder) file(name string, into any) error {
+	b, err := fs.ReadFile(d.fs, name)
+	if err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	if err := decodeJSON(b, into); err != nil {
+		return fmt.Errorf("state file %s: %w", name, err)
+	}
+	return nil
+}
+
+// each reads every file below a directory; one that is missing has none.
+func (d *stateDecoder) each(dir string, read func(name string) error) error {
+	return fs.WalkDir(d.fs, dir, func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && name == dir {
+			return fs.SkipDir
+		}
+		if err != nil {
+			return fmt.Errorf("state: %w", err)
+		}
+		if entry.IsDir() {
+			return nil
+		}
+		return read(name)
+	})
+}
+
+func (d *stateDecoder) readShapes(*cluster.Snapshot) error {
+	return d.each(shapesDir, func(name string) error {
+		sh := &cluster.Shape{}
+		if err := d.file(name, sh); err != nil {
+			return err
+		}
+		id := sh.Sealed().ID
+		if want := plainName(id) + recordSuffix; path.Base(name) != want {
+			return fmt.Errorf("state file %s: its content is the shape %s: the file was changed", name, id)
+		}
+		d.shapes[id] = sh
+		return nil
+	})
+}
+
+func (d *stateDecoder) shape(id, where string) (*cluster.Shape, error) {
+	sh, ok := d.shapes[id]
+	if !ok {
+		return nil, fmt.Errorf("state file %s: there is no shape %s", where, id)
+	}
+	return sh, nil
+}
+
+func (d *stateDecoder) pods(in []podRecord, where string) ([]*cluster.Pod, error) {
+	var out []*cluster.Pod
+	for _, p := range in {
+		sh, err := d.shape(p.Shape, where)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &cluster.Pod{
+			Namespace: p.Namespace, Name: p.Name, UID: p.UID, Created: p.Created,
+			Started: p.Started, Terminating: p.Terminating, Shape: sh,
+		})
+	}
+	return out, nil
+}
+
+func (d *stateDecoder) nodes(s *cluster.Snapshot) error {
+	return d.each(nodesDir, func(name string) error {
+		var rec nodeRecord
+		if err := d.file(name, &rec); err != nil {
+			return err
+		}
+		n := rec.Node
+		var err error
+		if n.Pods, err = d.pods(rec.Pods, name); err != nil {
+			return err
+		}
+		s.Nodes = append(s.Nodes, &n)
+		return nil
+	})
+}
+
+func (d *stateDecoder) daemonSets(s *cluster.Snapshot) error {
+	return d.each(daemonSetsDir, func(name string) error {
+		var rec daemonSetRecord
+		if err := d.file(name, &rec); err != nil {
+			return err
+		}
+		ds := rec.DaemonSet
+		var err error
+		if ds.Shape, err = d.shape(rec.Shape, name); err != nil {
+			return err
+		}
+		s.DaemonSets = append(s.DaemonSets, &ds)
+		return nil
+	})
+}
+
+func (d *stateDecoder) nodeClasses(s *cluster.Snapshot) error {
+	return d.each(nodeClassesDir, func(name string) error {
+		c := &cluster.NodeClassStatus{}
+		s.NodeClasses = append(s.NodeClasses, c)
+		return d.file(name, c)
+	})
+}
+
+func (d *stateDecoder) lists(s *cluster.Snapshot) error {
+	var pending []podRecord
+	if err := d.optional(pendingFile, &pending); err != nil {
+		return err
+	}
+	var err error
+	if s.Pending, err = d.pods(pending, pendingFile); err != nil {
+		return err
+	}
+	return d.optional(unavailableFile, &s.Unavailable)
+}
+
+func (d *stateDecoder) optional(name string, into any) error {
+	err := d.file(name, into)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (d *stateDecoder) recent(s *cluster.Snapshot) error {
+	err := d.each(recentDir, func(name string) error {
+		var part []cluster.Recent
+		err := d.file(name, &part)
+		s.Recent = append(s.Recent, part...)
+		return err
+	})
+	slices.SortStableFunc(s.Recent, func(a, b cluster.Recent) int { return a.Time.Compare(b.Time) })
+	return err
+}
+
+// claimOf reads from a file of state/nodes which decision made its NodeClaim.
+func claimOf(b []byte) (*cluster.Claim, error) {
+	var rec nodeRecord
+	if err := decodeJSON(b, &rec); err != nil {
+		return nil, err
+	}
+	return rec.Claim, nil
+}
+
+func isNodeFile(p string) bool { return strings.HasPrefix(p, stateDir+"/"+nodesDir+"/") }

@@ -1,0 +1,446 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/gitrepo"
+)
+
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+func isDecisionPath(p string) bool { return dayOf(p) != "" && isRecord(path.Base(p)) }
+
+func isOutcomePath(p string) bool { return dayOf(p) != "" && strings.HasSuffix(p, outcomeSuffix) }
+
+// decisions proves the decisions that the commit adds, and that none of the
+// older ones has changed.
+func (w *verifier) decisions(ctx context.Context, v *View, changes []gitrepo.Change) ([]*decision.Decision, error) {
+	var added []*decision.Decision
+	for _, c := range changes {
+		switch {
+		case !isDecisionPath(c.Path):
+		case isAdded(c):
+			d, err := w.decision(v, c)
+			if err != nil {
+				return nil, err
+			}
+			if d != nil {
+				added = append(added, d)
+				w.further(ctx, v, d)
+			}
+		case isRemoved(c):
+			w.left(v, c.Path)
+		default:
+			w.problem(c.Path, "the decision was changed after it was recorded")
+		}
+	}
+	w.trailers(v, added)
+	return added, nil
+}
+
+func (w *verifier) further(ctx context.Context, v *View, d *decision.Decision) {
+	for _, check := range w.checks {
+		for _, msg := range check(ctx, Entry{Decision: d, View: v}) {
+			w.problem(w.seen[d.ID].path, "%s", msg)
+		}
+	}
+}
+
+// decision proves one new decision.
+func (w *verifier) decision(v *View, c gitrepo.Change) (*decision.Decision, error) {
+	b, err := w.repo.Blob(c.To.Hash)
+	if err != nil {
+		return nil, err
+	}
+	d, _, err := v.record(c.Path)
+	if err != nil {
+		w.problem(c.Path, "%v", err)
+		return nil, nil
+	}
+	if again, err := decision.Encode(d); err != nil || !bytes.Equal(again, b) {
+		w.problem(c.Path, "the bytes are not those that the decision is written as")
+	}
+	if err := d.VerifyID(); err != nil {
+		w.problem(c.Path, "%v", err)
+	}
+	if name, err := recordName(d); err != nil || name != path.Base(c.Path) || !strings.HasPrefix(c.Path, dayDir(d.Time)+"/"+d.Time.UTC().Format(hourFormat)+".") {
+		w.problem(c.Path, "the path is not that of decision %s", d.ID)
+	}
+	for id, names := range d.Proposal.Lists {
+		if decision.ListID(names) != id {
+			w.problem(listPath(d.Time, id), "the list is not the one that decision %s refers to", d.ID)
+		}
+	}
+	if old := w.seen[d.ID]; old != nil {
+		if !old.left {
+			w.problem(c.Path, "decision %s is recorded twice, first as %s", d.ID, old.path)
+		}
+		old.left, old.path = false, c.Path
+		return nil, nil
+	}
+	s := &seen{path: c.Path, allowed: d.Verdict.Allowed, opens: opens(d), handover: d.Kind == decision.Handover, commit: w.res.Commits}
+	for i := range d.Proposal.Claims {
+		s.claims = append(s.claims, d.Proposal.Claims[i].Name)
+	}
+	w.seen[d.ID], w.byPath[c.Path] = s, d.ID
+	if s.opens {
+		w.open[d.ID] = true
+	}
+	return d, nil
+}
+
+// left proves that a decision that is taken out of the tip is in the record of
+// its day.
+func (w *verifier) left(v *View, p string) {
+	id := w.byPath[p]
+	if s := w.seen[id]; s != nil {
+		s.left = true
+	}
+	days, err := v.days()
+	if err != nil {
+		w.problem(daysDir, "%v", err)
+		return
+	}
+	rec, ok := days[dayOf(p)]
+	if !ok {
+		w.problem(p, "the decision was deleted: there is no record that its day has left the tip")
+		return
+	}
+	for _, at := range append(slices.Clone(rec.Later), laterRecord{Commit: rec.Commit, Tree: rec.Tree}) {
+		if w.in(at, p) {
+			return
+		}
+	}
+	w.problem(p, "the decision was deleted: no commit that %s/%s.json names has it", daysDir, rec.Day)
+}
+
+// in says whether a path is in a commit of the chain under the tree that a
+// day's record names.
+func (w *verifier) in(at laterRecord, p string) bool {
+	if !w.commits[at.Commit] {
+		return false
+	}
+	h, err := gitrepo.ParseHash(at.Commit)
+	if err != nil {
+		return false
+	}
+	v, err := newView(w.repo, h)
+	if err != nil {
+		return false
+	}
+	tree, ok, err := v.tree(decisionsDir + "/" + dayOf(p))
+	if err != nil || !ok || tree != at.Tree {
+		return false
+	}
+	_, err = v.read(p)
+	return err == nil
+}
+
+// trailers proves that the message names exactly the decisions of the commit.
+func (w *verifier) trailers(v *View, added []*decision.Decision) {
+	ids, kinds, verdicts := v.Decisions(), v.marks.all(trailerKind), v.marks.all(trailerVerdict)
+	byID := map[string]*decision.Decision{}
+	for _, d := range added {
+		byID[d.ID] = d
+	}
+	for i, id := range ids {
+		d := byID[id]
+		delete(byID, id)
+		switch {
+		case d == nil:
+			w.problem("", "the message names decision %s, which the commit does not record", id)
+		case i >= len(kinds) || kinds[i] != string(d.Kind) || i >= len(verdicts) || verdicts[i] != verdictWord(d):
+			w.problem("", "kind or verdict in the message are not those of decision %s", id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		w.problem(w.seen[id].path, "the message does not name decision %s", id)
+	}
+	for _, d := range added {
+		if spec := v.marks.first(trailerSpec); d.Inputs.SpecCommit != "" && d.Inputs.SpecCommit != spec {
+			w.problem(w.seen[d.ID].path, "the message names spec commit %s, the decision %s", spec, d.Inputs.SpecCommit)
+		}
+		if pol := v.marks.first(trailerPolicies); d.Inputs.Policies != "" && d.Inputs.Policies != pol {
+			w.problem(w.seen[d.ID].path, "the message names policies %s, the decision %s", pol, d.Inputs.Policies)
+		}
+	}
+}
+
+// outcomes proves that every outcome follows a decision that was recorded
+// before, and only grows.
+func (w *verifier) outcomes(v *View, changes []gitrepo.Change) error {
+	for _, c := range changes {
+		if !isOutcomePath(c.Path) || isRemoved(c) {
+			continue
+		}
+		w.res.Outcomes++
+		b, err := w.repo.Blob(c.To.Hash)
+		if err != nil {
+			return err
+		}
+		o, err := decision.DecodeOutcome(b)
+		if err != nil {
+			w.problem(c.Path, "%v", err)
+			continue
+		}
+		w.outcome(c, o)
+		if !isAdded(c) {
+			if err := w.grows(c, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *verifier) outcome(c gitrepo.Change, o *decision.Outcome) {
+	s := w.seen[o.Decision]
+	switch {
+	case s == nil:
+		w.problem(c.Path, "outcome of %s, which is not recorded", o.Decision)
+		return
+	case outcomePath(s.path) != c.Path:
+		w.problem(c.Path, "outcome of %s stands apart from its decision %s", o.Decision, s.path)
+	case !s.allowed:
+		w.problem(c.Path, "decision %s was denied and has an outcome", o.Decision)
+	case s.commit == w.res.Commits && !s.handover:
+		w.problem(c.Path, "decision %s was acted on before it was recorded: its outcome is in the same commit", o.Decision)
+	case s.final:
+		w.problem(c.Path, "the outcome of %s was final and has changed", o.Decision)
+	}
+	if o.Final {
+		s.final = true
+		delete(w.open, o.Decision)
+	}
+}
+
+// grows proves that the steps that were recorded before are still there.
+func (w *verifier) grows(c gitrepo.Change, o *decision.Outcome) error {
+	b, err := w.repo.Blob(c.From.Hash)
+	if err != nil {
+		return err
+	}
+	before, err := decision.DecodeOutcome(b)
+	if err != nil {
+		return nil // said when it was written
+	}
+	ok, err := continues(before, o)
+	if err == nil && !ok {
+		w.problem(c.Path, "recorded steps of the outcome of %s were changed or removed", o.Decision)
+	}
+	return err
+}
+
+// claims proves that every NodeClaim in the state was decided before.
+func (w *verifier) claims(v *View, changes []gitrepo.Change) error {
+	for _, c := range changes {
+		if !isNodeFile(c.Path) || isRemoved(c) {
+			continue
+		}
+		b, err := w.repo.Blob(c.To.Hash)
+		if err != nil {
+			return err
+		}
+		claim, err := claimOf(b)
+		if err != nil {
+			w.problem(c.Path, "%v", err)
+			continue
+		}
+		if claim == nil || claim.Decision == "" {
+			continue // not ours
+		}
+		s := w.seen[claim.Decision]
+		switch {
+		case s == nil:
+			w.problem(c.Path, "NodeClaim %s exists, and its decision %s is not recorded", claim.Name, claim.Decision)
+		case s.commit == w.res.Commits:
+			w.problem(c.Path, "NodeClaim %s existed before its decision %s was recorded", claim.Name, claim.Decision)
+		case !s.allowed:
+			w.problem(c.Path, "NodeClaim %s exists, and its decision %s was denied", claim.Name, claim.Decision)
+		case !slices.Contains(s.claims, claim.Name):
+			w.problem(c.Path, "decision %s has no claim %s", claim.Decision, claim.Name)
+		}
+	}
+	return nil
+}
+
+// days proves the records of days that have left the tip.
+func (w *verifier) days(v *View, changes []gitrepo.Change) error {
+	for _, c := range changes {
+		if !strings.HasPrefix(c.Path, daysDir+"/") {
+			continue
+		}
+		if isRemoved(c) {
+			w.problem(c.Path, "the record of a day was deleted")
+			continue
+		}
+		b, err := w.repo.Blob(c.To.Hash)
+		if err != nil {
+			return err
+		}
+		var rec dayRecord
+		if err := decodeJSON(b, &rec); err != nil {
+			w.problem(c.Path, "%v", err)
+			continue
+		}
+		n := 0
+		for _, s := range w.seen {
+			if dayOf(s.path) == rec.Day {
+				n++
+			}
+		}
+		if n < rec.Decisions {
+			w.problem(c.Path, "the day had %d decisions, and %d are recorded", rec.Decisions, n)
+		}
+	}
+	return nil
+}
+
+// openFiles proves that open/ is exactly the decisions without a final outcome.
+func (w *verifier) openFiles(v *View, changes []gitrepo.Change) error {
+	for _, c := range changes {
+		id, below := strings.CutPrefix(c.Path, openDir+"/")
+		if !below {
+			continue
+		}
+		if isRemoved(c) {
+			delete(w.inTree, id)
+			continue
+		}
+		w.inTree[id] = true
+		b, err := w.repo.Blob(c.To.Hash)
+		if err != nil {
+			return err
+		}
+		if s := w.seen[id]; s != nil && strings.TrimSpace(string(b)) != s.path {
+			w.problem(c.Path, "names %q, and the decision is %s", strings.TrimSpace(string(b)), s.path)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.inTree)) {
+		if !w.open[id] {
+			w.problem(openDir+"/"+id, "the decision is not open: it is unknown, denied, or its outcome is final")
+			delete(w.inTree, id)
+		}
+	}
+	if len(w.inTree) == len(w.open) {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.open)) {
+		if !w.inTree[id] {
+			w.problem(openDir+"/"+id, "decision %s has no final outcome and is not listed as open", id)
+			w.inTree[id] = true // said once
+		}
+	}
+	return nil
+}
+
+// inputs proves that what the decisions of the commit name is in its tree.
+func (w *verifier) inputs(v *View, added []*decision.Decision) error {
+	spec := slices.IndexFunc(added, func(d *decision.Decision) bool { return d.Kind == decision.Accept || d.Kind == decision.Reject })
+	tree, there, err := v.tree(proposedDir)
+	if err != nil {
+		return err
+	}
+	if there != (spec >= 0) && (there || added[spec].Proposal.Spec != nil && added[spec].Proposal.Spec.Tree != "") {
+		w.problem(proposedDir, "a proposed commit is kept in the commit of its accept or reject, and nowhere else")
+	}
+	if err := w.fleets(v, added, spec, tree); err != nil {
+		return err
+	}
+	for _, d := range added {
+		if err := w.digests(v, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fleets proves that the fleet in force changes by an accept only, and to what
+// was accepted.
+func (w *verifier) fleets(v *View, added []*decision.Decision, spec int, _ string) error {
+	fleet, _, err := v.tree(fleetDir)
+	if err != nil {
+		return err
+	}
+	before := ""
+	if w.prev != nil {
+		if before, _, err = w.prev.tree(fleetDir); err != nil {
+			return err
+		}
+	}
+	if spec >= 0 && added[spec].Kind == decision.Accept && added[spec].Verdict.Allowed {
+		s := added[spec].Proposal.Spec
+		if s == nil || s.Tree != fleet {
+			w.problem(fleetDir, "the fleet in force is not the tree that decision %s accepted", added[spec].ID)
+		} else {
+			w.accepted = s.Commit
+		}
+		return nil
+	}
+	if fleet != before {
+		w.problem(fleetDir, "the fleet in force changed from %q to %q without an accept", before, fleet)
+	}
+	for _, d := range added {
+		if c := d.Inputs.SpecCommit; spec < 0 && c != "" && c != w.accepted {
+			w.problem(w.seen[d.ID].path, "spec commit %s was not in force, %q was", c, w.accepted)
+		}
+	}
+	return nil
+}
+
+// digests proves types and prices by their bytes. How the policies' digest is
+// made is not the ledger's to know: here it must stand for one set of files,
+// and that set for it; a Check computes it.
+func (w *verifier) digests(v *View, d *decision.Decision) error {
+	at := w.seen[d.ID].path
+	for _, c := range []struct {
+		digest string
+		files  []string
+	}{{d.Inputs.Types, catalogFiles[:1]}, {d.Inputs.Prices, catalogFiles[1:]}} {
+		if c.digest == "" {
+			continue
+		}
+		var all []byte
+		for _, name := range c.files {
+			b, err := v.read(catalogDir + "/" + name)
+			if err != nil {
+				w.problem(at, "the catalog of the decision is not recorded: %v", err)
+				return nil
+			}
+			all = append(all, b...)
+		}
+		if got := decision.Digest(all); got != c.digest {
+			w.problem(at, "%s have the digest %s, the decision names %s", strings.Join(c.files, " and "), got, c.digest)
+		}
+	}
+	if d.Inputs.Policies == "" || d.Kind == decision.Accept || d.Kind == decision.Reject {
+		return nil
+	}
+	policies, _, err := v.tree(policiesDir)
+	if err != nil {
+		return err
+	}
+	fleet, _, err := v.tree(fleetDir)
+	if err != nil {
+		return err
+	}
+	w.same(at, "policies "+d.Inputs.Policies, "files "+policies)
+	w.same(at, "files "+policies+" of fleet "+fleet, "policies "+d.Inputs.Policies)
+	return nil
+}
+
+func (w *verifier) same(at, key, value string) {
+	if old, ok := w.policies[key]; ok && old != value {
+		w.problem(at, "%s stood for %s and now for %s", key, old, value)
+		return
+	}
+	w.policies[key] = value
+}
