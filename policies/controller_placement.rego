@@ -64,7 +64,7 @@ deny contains finding if {
 	runs_controller(node)
 	finding := {
 		"msg": "the controller runs on this node",
-		"resource": sprintf("Node/%s", [object.get(node, "name", node.claim)]),
+		"resource": sprintf("Node/%s", [node.name]),
 		"path": ["policy", "controllerPlacement"],
 	}
 }

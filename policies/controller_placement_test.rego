@@ -60,6 +60,7 @@ test_the_node_that_the_controller_runs_on_stays if {
 
 test_the_node_is_known_by_name_too if {
 	count(judge_at("consolidate", node([]), {}, {"node": "ip-10-0-0-1"})) == 1
+	count(judge_at("consolidate", {"nodes": [{"name": "ip-10-0-0-1"}]}, {}, {"node": "ip-10-0-0-1"})) == 1
 	count(judge_at("consolidate", node([]), {}, {"node": "ip-10-0-0-2"})) == 0
 }
 

@@ -101,17 +101,18 @@ func (p *problem) launchList(n *node, slack vector) *launchList {
 	l := &launchList{filters: slices.Clone(n.pl.filters)}
 	options := p.fitting(n, slack, l)
 	if !n.pl.minValues {
-		options = l.filter(FilterExotic, options, dropExotic(options))
+		options = l.filter(FilterExotic, dropExotic(options))
 		if kept, applies := dropDearSpot(options); applies {
-			options = l.filter(FilterSpotPrice, options, kept)
+			options = l.filter(FilterSpotPrice, kept)
 		}
 	}
-	slices.SortStableFunc(options, func(a, b launchOption) int {
-		return cmp.Or(cmp.Compare(a.offers[0].Price, b.offers[0].Price), cmp.Compare(a.t.Name, b.t.Name))
-	})
-	options = l.filter(FilterCheapest, options, truncate(n, options))
+	if !slices.IsSortedFunc(options, compareOptions) {
+		slices.SortFunc(options, compareOptions)
+	}
+	options = l.filter(FilterCheapest, truncate(n, options))
 	l.choose(options)
 	l.daemons = n.pl.types[n.cand.t].overhead.list
+	l.types = make([]*catalog.InstanceType, 0, len(options))
 	for _, o := range options {
 		l.types = append(l.types, o.t.InstanceType)
 		if o.t.Name == l.chosen.InstanceType {
@@ -125,7 +126,11 @@ func (p *problem) launchList(n *node, slack vector) *launchList {
 	return l
 }
 
-func (l *launchList) filter(by string, _, kept []launchOption) []launchOption {
+func compareOptions(a, b launchOption) int {
+	return cmp.Or(cmp.Compare(a.offers[0].Price, b.offers[0].Price), cmp.Compare(a.t.Name, b.t.Name))
+}
+
+func (l *launchList) filter(by string, kept []launchOption) []launchOption {
 	l.filters = append(l.filters, Filter{By: by, Left: len(kept)})
 	return kept
 }
@@ -138,7 +143,7 @@ func (p *problem) fitting(n *node, slack vector, l *launchList) []launchOption {
 		allowed.addTimes(slack, 1)
 	}
 	sel := newSelector(n.combo.reqs)
-	var out []launchOption
+	out := make([]launchOption, 0, len(n.pl.types))
 	var limited, asked int
 	for i, t := range n.pl.types {
 		if !t.use.fits(allowed) {
@@ -152,7 +157,11 @@ func (p *problem) fitting(n *node, slack vector, l *launchList) []launchOption {
 		if !n.load.fits(t.room) {
 			continue
 		}
-		out = append(out, launchOption{t: t, offers: selected(t.offers, sel)})
+		offers := t.offers
+		if n.combo.narrowed {
+			offers = selected(offers, sel)
+		}
+		out = append(out, launchOption{t: t, offers: offers})
 	}
 	if len(n.pl.limits.names) > 0 {
 		l.filters = append(l.filters, Filter{By: FilterLimits, Left: limited})
@@ -182,16 +191,10 @@ func selected(offers []catalog.Offering, sel selector) []catalog.Offering {
 
 // dropExotic drops bare metal and accelerators, unless nothing else is left.
 func dropExotic(in []launchOption) []launchOption {
-	var out []launchOption
-	for _, o := range in {
-		if !o.t.exotic {
-			out = append(out, o)
-		}
-	}
-	if len(out) == 0 {
+	if !slices.ContainsFunc(in, func(o launchOption) bool { return !o.t.exotic }) {
 		return in
 	}
-	return out
+	return slices.DeleteFunc(in, func(o launchOption) bool { return o.t.exotic })
 }
 
 // dropDearSpot drops spot offerings that cost more than the cheapest on-demand

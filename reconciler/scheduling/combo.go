@@ -23,9 +23,12 @@ type combo struct {
 	all []candidate
 	at  []int32
 	// plain and exotic are the candidates worth trying, by cost: for each
-	// other type one of them costs no more and holds no less.
+	// other type one of them costs no more and holds no less. Exotic ones are
+	// launched only where no plain type holds the load.
 	plain, exotic []candidate
-	next          map[int]*combo
+	// narrowed says that some class picks among the offerings of a type.
+	narrowed bool
+	next     map[int]*combo
 }
 
 // candidate is an instance type under a combo.
@@ -100,14 +103,14 @@ func (p *problem) newCombo(pl *pool, from *combo, classID int) *combo {
 	out := &combo{reqs: from.reqs.Merge(cl.reqs), next: map[int]*combo{}}
 	asked := cl.reqs.Keys()
 	sel := newSelector(out.reqs)
-	narrowsOffers := cl.reqs.Has(capacityTypeLabel) || cl.reqs.Has(corev1.LabelTopologyZone) || cl.reqs.Has(awsv1.LabelTopologyZoneID)
+	narrows := cl.reqs.Has(capacityTypeLabel) || cl.reqs.Has(corev1.LabelTopologyZone) || cl.reqs.Has(awsv1.LabelTopologyZoneID)
 	for _, cand := range from.all {
 		p.steps++
 		t := pl.types[cand.t]
 		if !meetsKeys(t.Requirements, out.reqs, asked) || portsConflict(cl.ports, t.overhead.ports) {
 			continue
 		}
-		if narrowsOffers {
+		if narrows {
 			o := cheapest(t.offers, sel)
 			if o == nil {
 				continue
@@ -120,7 +123,8 @@ func (p *problem) newCombo(pl *pool, from *combo, classID int) *combo {
 	if len(out.all) == 0 {
 		return nil
 	}
-	if narrowsOffers {
+	out.narrowed = from.narrowed || narrows
+	if narrows {
 		slices.SortStableFunc(out.all, func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
 	}
 	p.finish(pl, out)
@@ -190,16 +194,13 @@ func (p *problem) undominated(in []candidate) []candidate {
 	return out
 }
 
-// forLoad is the cheapest candidate that holds the load, or nil. Exotic types
-// count only for pods that no other type holds.
-func (c *combo) forLoad(load vector, exotic bool) *candidate {
-	list := c.plain
-	if exotic {
-		list = c.exotic
-	}
-	for i := range list {
-		if load.fits(list[i].room) {
-			return &list[i]
+// forLoad is the cheapest candidate that holds the load, or nil.
+func (c *combo) forLoad(load vector) *candidate {
+	for _, list := range [2][]candidate{c.plain, c.exotic} {
+		for i := range list {
+			if load.fits(list[i].room) {
+				return &list[i]
+			}
 		}
 	}
 	return nil

@@ -29,16 +29,13 @@ func (f *filler) fill(cand candidate, rest []int64) ([]int64, float64) {
 	copy(f.left, cand.room)
 	f.start(rest)
 	c, value := s.pl.root, 0.0
-	exotic := s.pl.types[cand.t].exotic && !s.pl.minValues
-	needed := exotic // a pod that needs the type has to come first
 	for {
 		f.weigh()
-		i := f.pick(cand, c, counts, rest, needed)
+		i := f.pick(cand, c, counts, rest)
 		if i < 0 {
 			return counts, value
 		}
 		it := &s.items[i]
-		needed = false
 		n := max(min(it.g.req.timesIn(f.left)/2, rest[i]-counts[i]), 1)
 		if it.g.alone {
 			n = 1
@@ -68,7 +65,7 @@ func (f *filler) weigh() {
 
 // pick is the best item that can still be added, or -1. Items that cannot are
 // dropped: room and combo only get narrower.
-func (f *filler) pick(cand candidate, c *combo, counts, rest []int64, needed bool) int {
+func (f *filler) pick(cand candidate, c *combo, counts, rest []int64) int {
 	s := f.s
 	best, score := -1, 0.0
 	kept := f.active[:0]
@@ -79,9 +76,6 @@ func (f *filler) pick(cand candidate, c *combo, counts, rest []int64, needed boo
 			continue
 		}
 		kept = append(kept, i)
-		if needed && !it.exotic {
-			continue
-		}
 		if v := s.value[i] / f.weight(i); best < 0 || v > score {
 			best, score = i, v
 		}

@@ -8,30 +8,77 @@ import (
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
-// One variant of the greedy search: how far the prices of resources are mixed
-// with an even share for each (the dual of the linear program gives nothing for
-// a resource that is nearly but not quite used up), and how many instance types
-// are tried.
-type variant struct {
-	even  float64
-	types int
-}
+// A start of the greedy search: how far the prices of resources are mixed with
+// an even share for each (the dual of the linear program gives nothing for a
+// resource that is nearly but not quite used up), and what each node is thought
+// to cost on top, in USD/h (which favours larger nodes: fewer of them are left
+// half empty).
+type start struct{ even, fee float64 }
 
-var variants = []variant{{0, 12}, {0.7, 12}, {0.35, 12}, {0.7, 40}}
+// Each start values every resource a little, or pods that ask for nearly
+// nothing would be worth nothing and never join others.
+var starts = []start{{0.35, 0}, {0.02, 0.02}, {0.02, 0}, {0.35, 0.02}, {0.7, 0}, {0.35, 0.05}}
 
-// greedyBest is the best of all variants, and of each item by itself.
+const (
+	// lessons is how often a start is tried again with what the last try
+	// taught about the pods.
+	lessons = 4
+	// greedySteps bounds the effort of all starts together, beyond the first.
+	greedySteps = 1_000_000
+	// greedyTypes and partTypes are how many instance types are tried for the
+	// whole and for a few nodes.
+	greedyTypes = 32
+	partTypes   = 8
+)
+
+// greedyBest is the best that the greedy search finds from its starts, or each
+// item by itself.
 func (s *search) greedyBest() *solution {
 	demand, columns := s.demand(), s.columns()
 	duals := s.duals(demand, columns)
-	best := s.apart()
-	for _, v := range variants {
-		s.setValues(demand, duals, v.even)
-		if g := s.greedy(s.rank(columns, v.types)); g != nil && g.better(best) {
-			best = g
+	best, until := s.apart(), s.steps+greedySteps
+	for _, from := range starts {
+		s.setValues(demand, duals, from.even)
+		s.fee = from.fee
+		ranked := s.rank(columns, greedyTypes)
+		for range lessons {
+			if s.steps > until {
+				break
+			}
+			found := s.greedy(ranked)
+			if found.better(best) {
+				best = found
+			}
+			s.learn(found)
 		}
 	}
-	s.setValues(demand, duals, variants[0].even)
+	s.setValues(demand, duals, starts[1].even)
+	s.fee = 0
+	s.ranked = s.rank(columns, partTypes)
 	return best
+}
+
+// learn moves the value of each item half way to what its pods turned out to
+// cost: the greedy search leaves to the end what it holds cheap, and pays for
+// it there.
+func (s *search) learn(found *solution) {
+	paid := make([]float64, len(s.items))
+	for _, k := range found.packs {
+		worth := 0.0
+		for i, n := range k.counts {
+			worth += mul(s.value[i], float64(n))
+		}
+		if worth <= 0 {
+			continue
+		}
+		share := mul(dollars(k.cost())+s.fee, float64(k.times)) / worth
+		for i, n := range k.counts {
+			paid[i] += mul(mul(s.value[i], float64(n)), share)
+		}
+	}
+	for i, it := range s.items {
+		s.value[i] = mul(0.5, s.value[i]) + mul(0.5, paid[i]/float64(it.n))
+	}
 }
 
 // apart packs every item by itself, exactly.
@@ -129,7 +176,7 @@ func (s *search) rank(columns []candidate, k int) []candidate {
 	ratios := make([]float64, len(columns))
 	order := make([]int, len(columns))
 	for i, c := range columns {
-		ratios[i], order[i] = dollars(c.cost)/max(s.worth(c.room), math.SmallestNonzeroFloat64), i
+		ratios[i], order[i] = (dollars(c.cost)+s.fee)/max(s.worth(c.room), math.SmallestNonzeroFloat64), i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ratios[a], ratios[b]) })
 	var out []candidate
@@ -137,7 +184,7 @@ func (s *search) rank(columns []candidate, k int) []candidate {
 	quota := s.newQuota(k/3 + 1)
 	for i, at := range order {
 		c := columns[at]
-		wanted := quota.use(s, c)
+		wanted := quota.use(c)
 		if i < k || wanted || c.cost < step/2 {
 			step = min(step, c.cost)
 			out = append(out, c)
@@ -149,7 +196,6 @@ func (s *search) rank(columns []candidate, k int) []candidate {
 // quota is how many more types each combo of an item has to get.
 type quota struct {
 	combos []*combo
-	exotic []bool
 	left   []int
 }
 
@@ -157,20 +203,18 @@ func (s *search) newQuota(n int) *quota {
 	q := &quota{}
 	for _, it := range s.items {
 		c := s.with(s.pl, s.pl.root, it.class)
-		if i := slices.Index(q.combos, c); i >= 0 && q.exotic[i] == it.exotic {
-			continue
+		if !slices.Contains(q.combos, c) {
+			q.combos, q.left = append(q.combos, c), append(q.left, n)
 		}
-		q.combos, q.exotic, q.left = append(q.combos, c), append(q.exotic, it.exotic), append(q.left, n)
 	}
 	return q
 }
 
 // use takes the type from the quotas that it counts for, if any is open.
-func (q *quota) use(s *search, cand candidate) bool {
+func (q *quota) use(cand candidate) bool {
 	used := false
-	exotic := s.pl.types[cand.t].exotic && !s.pl.minValues
 	for i, c := range q.combos {
-		if q.left[i] > 0 && q.exotic[i] == exotic && c.at[cand.t] >= 0 {
+		if q.left[i] > 0 && c.at[cand.t] >= 0 {
 			q.left[i]--
 			used = true
 		}
@@ -252,7 +296,7 @@ func (s *search) nextPacking(f *filler, cands []candidate, ratios []float64, res
 			ratios[at] = 0
 			continue
 		}
-		ratios[at] = dollars(k.cost()) / value
+		ratios[at] = (dollars(k.cost()) + s.fee) / value
 		if ratios[at] < bestRatio {
 			best, bestRatio = k, ratios[at]
 		}

@@ -8,7 +8,7 @@ import (
 // Bounds of the improvement, in steps.
 const (
 	windowExact  = 20_000
-	improveSteps = 4_000_000
+	improveSteps = 300_000
 	improveNodes = 256
 )
 
@@ -138,7 +138,7 @@ func (s *search) part(sum []int64) *solution {
 	case sub.exactWork() <= windowExact:
 		found = sub.exact()
 	default:
-		found = sub.greedy(sub.rank(sub.columns(), 6))
+		found = sub.greedy(s.ranked)
 	}
 	for i := range found.packs {
 		counts := make([]int64, len(s.items))

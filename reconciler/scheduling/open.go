@@ -8,10 +8,9 @@ import (
 
 // share is pods of one group on a node.
 type share struct {
-	g      *group
-	class  int
-	exotic bool
-	n      int64
+	g     *group
+	class int
+	n     int64
 }
 
 // node is a new node of the plan, before its pods have names.
@@ -52,12 +51,11 @@ func (p *problem) itemsFor(pl *pool) []item {
 		}
 		for ; g.cursor < len(g.classes)*len(p.pools); g.cursor++ {
 			at, class := p.pools[g.cursor%len(p.pools)], g.classes[g.cursor/len(p.pools)]
-			exotic, ok := p.option(g, at, class)
-			if !ok {
+			if !p.option(g, at, class) {
 				continue
 			}
 			if at == pl {
-				out = append(out, item{g: g, class: class, exotic: exotic, n: g.left()})
+				out = append(out, item{g: g, class: class, n: g.left()})
 			}
 			break
 		}
@@ -66,23 +64,17 @@ func (p *problem) itemsFor(pl *pool) []item {
 }
 
 // option says whether the pool can make a node for a pod of the group under
-// the class, and whether only exotic types can.
-func (p *problem) option(g *group, pl *pool, classID int) (exotic, ok bool) {
+// the class.
+func (p *problem) option(g *group, pl *pool, classID int) bool {
 	if pl.why != "" || (g.barred != nil && g.barred[pl.index] != "") || untolerated(pl.taints, g.shape.Tolerations) != nil {
-		return false, false
+		return false
 	}
 	if p.admission(pl, classID) != nil {
-		return false, false
+		return false
 	}
 	p.compileTypes(pl)
 	c := p.with(pl, pl.root, classID)
-	if c == nil {
-		return false, false
-	}
-	if c.forLoad(g.req, false) != nil {
-		return false, true
-	}
-	return true, c.forLoad(g.req, true) != nil
+	return c != nil && c.forLoad(g.req) != nil
 }
 
 // solvePool plans nodes of one pool for the items, as far as its limits allow.
@@ -103,9 +95,7 @@ func (p *problem) solvePool(pl *pool, items []item) {
 func (p *problem) remaining(pl *pool, items []item) []item {
 	var out []item
 	for _, it := range items {
-		exotic, ok := p.option(it.g, pl, it.class)
-		if it.n = it.g.left(); ok && it.n > 0 {
-			it.exotic = exotic
+		if it.n = it.g.left(); it.n > 0 && p.option(it.g, pl, it.class) {
 			out = append(out, it)
 		}
 	}
@@ -173,9 +163,7 @@ func (l *limits) placeable(s *solution) int64 {
 	for _, k := range inTurn(s) {
 		n := min(k.times, k.cand.use.timesIn(left))
 		left.addTimes(k.cand.use, -n)
-		for _, m := range k.counts {
-			pods += n * m
-		}
+		pods += n * k.pods()
 	}
 	return pods
 }
@@ -211,13 +199,9 @@ func (p *problem) accept(pl *pool, items []item, s *solution) int64 {
 			n = min(n, k.cand.use.timesIn(pl.limits.left))
 			pl.limits.left.addTimes(k.cand.use, -n)
 		}
-		var shares []share
-		for i, m := range k.counts {
-			if m > 0 {
-				it := items[i]
-				shares = append(shares, share{g: it.g, class: it.class, exotic: it.exotic, n: m})
-				it.g.reserved += int(m * n)
-			}
+		shares := k.sharesOf(items)
+		for _, sh := range shares {
+			sh.g.reserved += int(sh.n * n)
 		}
 		for range n {
 			p.nodes = append(p.nodes, &node{pl: pl, combo: k.combo, cand: k.cand, load: k.load, shares: shares})

@@ -10,15 +10,15 @@ import (
 
 // item is pods of one group that have to get a place in one pool.
 type item struct {
-	g      *group
-	class  int
-	exotic bool // no plain type holds such a pod
-	n      int64
+	g     *group
+	class int
+	n     int64
 }
 
 // packing is a way to fill a node, used a number of times.
 type packing struct {
 	counts []int64 // by item
+	shares []share // instead of counts, where items are many
 	times  int64
 	combo  *combo
 	cand   candidate
@@ -26,6 +26,33 @@ type packing struct {
 }
 
 func (k *packing) cost() resources.Price { return k.cand.cost }
+
+// sharesOf are the pods of one node.
+func (k *packing) sharesOf(items []item) []share {
+	if k.shares != nil {
+		return k.shares
+	}
+	var out []share
+	for i, n := range k.counts {
+		if n > 0 {
+			it := items[i]
+			out = append(out, share{g: it.g, class: it.class, n: n})
+		}
+	}
+	return out
+}
+
+// pods is how many pods a node holds.
+func (k *packing) pods() int64 {
+	sum := int64(0)
+	for _, n := range k.counts {
+		sum += n
+	}
+	for _, s := range k.shares {
+		sum += s.n
+	}
+	return sum
+}
 
 // search looks for the cheapest packings for the items of one pool.
 type search struct {
@@ -35,6 +62,8 @@ type search struct {
 	// weight is the price of one unit of each resource, value that of one pod
 	// of each item, while a heuristic runs.
 	weight, value []float64
+	fee           float64     // what a node is thought to cost on top, in USD/h
+	ranked        []candidate // for the packing of small parts
 }
 
 // exactSteps is the most work that the exact search over counts is used for.
@@ -73,6 +102,8 @@ func (s *search) run() *solution {
 		return s.single()
 	case s.exactWork() <= exactSteps:
 		return s.exact()
+	case len(s.items) > maxItems:
+		return s.runBundled()
 	default:
 		return s.improve(s.greedyBest())
 	}
@@ -121,14 +152,13 @@ func (s *search) pack(counts []int64) (packing, bool) {
 	if c == nil {
 		return packing{}, false
 	}
-	load, exotic := make(vector, len(s.dims)), false
+	load := make(vector, len(s.dims))
 	for i, n := range counts {
 		if n > 0 {
 			load.addTimes(s.items[i].g.req, n)
-			exotic = exotic || s.items[i].exotic
 		}
 	}
-	cand := c.forLoad(load, exotic)
+	cand := c.forLoad(load)
 	if cand == nil {
 		return packing{}, false
 	}
@@ -146,41 +176,27 @@ func (s *search) single() *solution {
 func (s *search) coverItem(out *solution, i int, n int64) {
 	it := s.items[i]
 	c := s.with(s.pl, s.pl.root, it.class)
-	list := c.plain
-	if it.exotic {
-		list = c.exotic
-	}
-	ladder := sizes(list, it.g.req, it.g.alone, n)
-	times := s.cover(n, ladder)
-	// The largest nodes are filled first, so that what is left over of the
-	// room is on the smallest.
-	for k := len(ladder) - 1; k >= 0; k-- {
-		for _, run := range fillRuns(times[k], ladder[k].holds, n) {
-			counts := make([]int64, len(s.items))
-			counts[i] = run.holds
-			load := make(vector, len(s.dims))
-			load.addTimes(it.g.req, run.holds)
-			out.add(packing{counts: counts, times: run.times, combo: c, cand: list[ladder[k].cand], load: load})
-			n -= run.times * run.holds
+	ladder := sizes(c, it.g.req, it.g.alone, n)
+	add := func(size size, times, holds int64) {
+		if times == 0 || holds == 0 {
+			return
 		}
+		counts := make([]int64, len(s.items))
+		counts[i] = holds
+		load := make(vector, len(s.dims))
+		load.addTimes(it.g.req, holds)
+		out.add(packing{counts: counts, times: times, combo: c, cand: size.cand, load: load})
 	}
-}
-
-type fillRun struct{ times, holds int64 }
-
-// fillRuns spreads n pods over nodes that hold so many each: full ones, then
-// one with the rest.
-func fillRuns(times, holds, n int64) []fillRun {
-	var out []fillRun
-	if full := min(times, n/holds); full > 0 {
-		out = append(out, fillRun{full, holds})
-		n -= full * holds
-		times -= full
+	times, last := s.cover(n, ladder)
+	// What is left over of the room is on one node of the last size.
+	for k := len(ladder) - 1; k >= 0; k-- {
+		if k == last {
+			times[k]--
+		}
+		add(ladder[k], times[k], ladder[k].holds)
+		n -= times[k] * ladder[k].holds
 	}
-	if times > 0 && n > 0 {
-		out = append(out, fillRun{1, min(n, holds)})
-	}
-	return out
+	add(ladder[last], 1, n)
 }
 
 // exactWork is how many pairs of states the exact search over counts looks at.

@@ -36,14 +36,10 @@ type problem struct {
 // the input is incomplete or the fleet's node fee is no price; whatever keeps a
 // pod from getting a place is in the plan.
 func Solve(in Input) (*Plan, error) {
-	if in.Snapshot == nil || in.Fleet == nil {
-		return nil, errors.New("scheduling: a snapshot and a fleet are needed")
-	}
-	fee, err := resources.ParsePrice(cmp.Or(in.Fleet.Cluster.Engine.NodeFee.String(), "0"))
+	p, err := newProblem(in)
 	if err != nil {
-		return nil, fmt.Errorf("scheduling: cluster engine nodeFee: %w", err)
+		return nil, fmt.Errorf("scheduling: %w", err)
 	}
-	p := &problem{in: in, fee: fee, vectors: map[*cluster.Shape]vector{}, matched: map[*cluster.Shape]bits{}, unavailable: map[string][]cluster.Unavailable{}}
 	if len(in.Snapshot.Pending) == 0 {
 		return &Plan{}, nil
 	}
@@ -52,6 +48,25 @@ func Solve(in Input) (*Plan, error) {
 	p.openNodes()
 	p.useSpare()
 	return p.plan(), nil
+}
+
+func newProblem(in Input) (*problem, error) {
+	if in.Snapshot == nil || in.Fleet == nil {
+		return nil, errors.New("a snapshot and a fleet are needed")
+	}
+	fee, err := resources.ParsePrice(cmp.Or(in.Fleet.Cluster.Engine.NodeFee.String(), "0"))
+	if err != nil {
+		return nil, fmt.Errorf("cluster engine nodeFee: %w", err)
+	}
+	if fee < 0 {
+		return nil, fmt.Errorf("cluster engine nodeFee: %s is below zero", fee)
+	}
+	return &problem{
+		in: in, fee: fee,
+		vectors:     map[*cluster.Shape]vector{},
+		matched:     map[*cluster.Shape]bits{},
+		unavailable: map[string][]cluster.Unavailable{},
+	}, nil
 }
 
 func (p *problem) compile() {

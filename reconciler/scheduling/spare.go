@@ -32,6 +32,7 @@ func (p *problem) useSpare() {
 	for _, n := range order[:min(len(order), emptied)] {
 		p.tryToEmpty(n)
 	}
+	p.exchange()
 }
 
 // tryToEmpty moves all pods of a node to the room of others and drops it, or
@@ -64,7 +65,7 @@ func (p *problem) tryToEmpty(from *node) {
 			return
 		}
 	}
-	from.pl.limits.left.addTimes(from.cand.use, 1)
+	from.pl.limits.exchange(from.cand.use, nil)
 	p.nodes = slices.DeleteFunc(p.nodes, func(n *node) bool { return n == from })
 }
 

@@ -1,0 +1,15 @@
+package spec
+
+import (
+	"os"
+	"syscall"
+)
+
+// selfPath is the running binary, also after the file has been replaced.
+func selfPath() (string, error) { return "/proc/self/exe", nil }
+
+// killed says whether the kernel ended the process for a limit.
+func killed(state *os.ProcessState) bool {
+	ws, ok := state.Sys().(syscall.WaitStatus)
+	return ok && ws.Signaled() && (ws.Signal() == syscall.SIGKILL || ws.Signal() == syscall.SIGXCPU)
+}
