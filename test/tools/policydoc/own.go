@@ -7,7 +7,7 @@ type ownRule struct{ id, where, kind, title, text string }
 
 // own are those findings. A test finds ids that are missing here.
 var own = []ownRule{
-	{"REEVE-SPEC", "spec", "deny", "The fleet cannot be read",
+	{"REEVE-SPEC-001", "spec", "deny", "The fleet cannot be read",
 		"CUE that does not evaluate, a value that the schema or a rule of Karpenter's CRDs refuses, a reference to an EC2NodeClass\n" +
 			"that is not in the fleet, or a tree that is not a fleet repository. The message says what to do."},
 	{"REEVE-CATALOG", "check", "warn", "Instance types were not checked",
