@@ -1,0 +1,240 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/reeve-project/reeve/examples"
+	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/gitrepo"
+	"github.com/reeve-project/reeve/reconciler/ledger"
+	"github.com/reeve-project/reeve/reconciler/pipeline"
+	"github.com/reeve-project/reeve/reconciler/port"
+	"github.com/reeve-project/reeve/reconciler/resources"
+	"github.com/reeve-project/reeve/reconciler/sim"
+	"github.com/reeve-project/reeve/reconciler/spec"
+)
+
+// specBranch is where the platform team pushes.
+const specBranch = "main"
+
+// stage is the simulated world with the real pipeline in it.
+type stage struct {
+	options  Options
+	print    *printer
+	world    *sim.World
+	cloud    *sim.Cloud
+	pipeline *pipeline.Pipeline
+	repo     string
+
+	// author is the clone of the platform team, files what is in it, tip its
+	// last commit.
+	author *gitrepo.Repo
+	files  map[string][]byte
+	tip    gitrepo.Hash
+
+	decisions []*decision.Decision
+}
+
+func newStage(ctx context.Context, o Options) (*stage, error) {
+	s := &stage{options: o, print: &printer{o.Out}, repo: filepath.Join(o.Dir, "fleet.git"), files: map[string][]byte{}}
+	if err := s.setRepository(); err != nil {
+		return nil, err
+	}
+	if err := s.setCluster(); err != nil {
+		return nil, err
+	}
+	specs, err := gitrepo.Open(s.repo, gitrepo.Options{})
+	if err != nil {
+		return nil, err
+	}
+	decisions, err := gitrepo.Open(s.repo, gitrepo.Options{})
+	if err != nil {
+		return nil, err
+	}
+	led, err := ledger.Open(ctx, ledger.Options{
+		Cluster: Cluster, Branch: Branch, Repo: decisions, Specs: specs, Spool: sim.NewSpool(s.world),
+		PushInterval: 10 * time.Second, SkipCI: true,
+	}, s.world.Now())
+	if err != nil {
+		return nil, err
+	}
+	s.pipeline = pipeline.New(pipeline.Deps{
+		Specs:   spec.NewRepository(specs, specBranch, spec.Options{Cluster: Cluster}),
+		Cluster: sim.NewCluster(s.world), Cloud: s.cloud, Ledger: led, Clock: s.world.Clock,
+		Log: slog.New(slog.DiscardHandler),
+	}, pipeline.Options{Cluster: Cluster, Identity: "reeve-demo", PullInterval: 10 * time.Second, Observer: s.watch})
+	return s, s.pipeline.Start(ctx)
+}
+
+// setRepository makes the bare repository and the platform team's clone.
+func (s *stage) setRepository() error {
+	if err := gitrepo.InitBare(s.repo, specBranch); err != nil {
+		return err
+	}
+	author, err := gitrepo.Open(s.repo, gitrepo.Options{})
+	if err != nil {
+		return err
+	}
+	s.author = author
+	example := examples.MyEKS()
+	return fs.WalkDir(example, ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		s.files[path], err = fs.ReadFile(example, path)
+		return err
+	})
+}
+
+// watch prints an event and remembers the decisions.
+func (s *stage) watch(e pipeline.Event) {
+	if e.Decision != nil && e.Step == nil {
+		s.decisions = append(s.decisions, e.Decision)
+	}
+	s.print.event(e)
+}
+
+// last is the decision that was made last, if it is of the kind.
+func (s *stage) last(k decision.Kind) *decision.Decision {
+	if n := len(s.decisions); n > 0 && s.decisions[n-1].Kind == k {
+		return s.decisions[n-1]
+	}
+	return nil
+}
+
+// push commits the files, with the changes, to the spec branch.
+func (s *stage) push(ctx context.Context, subject string, changes map[string][]byte) error {
+	for name, content := range changes {
+		s.files[name] = content
+	}
+	ed, err := s.author.Edit(gitrepo.Hash{})
+	if err != nil {
+		return err
+	}
+	for name, content := range s.files {
+		if err := ed.Set(name, content); err != nil {
+			return err
+		}
+	}
+	tree, err := ed.Write()
+	if err != nil {
+		return err
+	}
+	sig := gitrepo.Signature{Name: "Platform Team", Email: "platform@example.com", When: s.world.Now()}
+	c := gitrepo.Commit{Tree: tree, Author: sig, Committer: sig, Message: subject + "\n"}
+	if !s.tip.IsZero() {
+		c.Parents = []gitrepo.Hash{s.tip}
+	}
+	next, err := s.author.WriteCommit(c, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.author.Push(ctx, specBranch, s.tip, next); err != nil {
+		return err
+	}
+	s.print.line("%s  git push  %.8s %s", s.world.Now().Format(time.TimeOnly), next, subject)
+	s.tip = next
+	s.pipeline.Wake()
+	return nil
+}
+
+// pass lets virtual time go by, with a pass every second.
+func (s *stage) pass(ctx context.Context, d time.Duration) error {
+	for end := s.world.Now().Add(d); s.world.Now().Before(end); {
+		if err := s.pipeline.Pass(ctx); err != nil {
+			return err
+		}
+		if err := s.world.Clock.Advance(time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until lets time go by until it is done and no decision is open, for at most
+// the limit.
+func (s *stage) until(ctx context.Context, limit time.Duration, done func() bool) error {
+	for end := s.world.Now().Add(limit); s.world.Now().Before(end); {
+		if err := s.pass(ctx, time.Second); err != nil {
+			return err
+		}
+		if done() && !s.pipeline.Open() {
+			return nil
+		}
+	}
+	return fmt.Errorf("not done after %s of virtual time", limit)
+}
+
+// allRunning says whether exactly so many pods of the app run.
+func (s *stage) allRunning(app string, replicas int) func() bool {
+	return func() bool {
+		running, starting, pending := s.world.Pods("default", map[string]string{"app": app})
+		return running == replicas && starting == 0 && pending == 0
+	}
+}
+
+// instances are what runs in EC2 for the cluster.
+func (s *stage) instances(ctx context.Context) ([]port.Instance, error) {
+	return s.cloud.Instances(ctx)
+}
+
+// cost is what the instances of a NodePool cost.
+func (s *stage) cost(ctx context.Context, pool string) (resources.Price, error) {
+	all, err := s.instances(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var sum resources.Price
+	for _, in := range all {
+		if pool == "" || in.Tags["karpenter.sh/nodepool"] == pool {
+			sum += in.Price
+		}
+	}
+	return sum, nil
+}
+
+// close prints what is left to look at.
+func (s *stage) close(ctx context.Context) error {
+	total, err := s.cost(ctx, "")
+	if err != nil {
+		return err
+	}
+	all, err := s.instances(ctx)
+	if err != nil {
+		return err
+	}
+	w := s.options.Out
+	fmt.Fprintf(w, "\n%d nodes cost %s. %d decisions were recorded.\n", len(all), total, len(s.decisions))
+	s.refused()
+	fmt.Fprintf(w, `
+Everything is in Git now. Look around:
+  git -C %[1]s log --oneline %[2]s
+  git -C %[1]s show %[2]s
+  git -C %[1]s ls-tree -r --name-only %[2]s decisions state
+  reeve log --repo %[1]s
+  reeve verify --repo %[1]s
+  reeve replay --all --repo %[1]s
+`, s.repo, Branch)
+	return nil
+}
+
+// refused prints what policy did not let pass.
+func (s *stage) refused() {
+	heading := false
+	for _, d := range s.decisions {
+		if d.Verdict.Allowed {
+			continue
+		}
+		if !heading {
+			fmt.Fprintln(s.options.Out, "\nPolicy refused:")
+			heading = true
+		}
+		s.print.line("%s", strings.TrimSpace(d.Summary))
+	}
+}

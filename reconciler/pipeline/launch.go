@@ -1,0 +1,269 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/cluster"
+	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/lifecycle"
+	"github.com/reeve-project/reeve/reconciler/port"
+)
+
+// launch launches the claims, one call a group. A call that fails without an
+// answer is repeated in the next pass with the same token, so that nothing is
+// launched twice.
+func (p *Pipeline) launch(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim) error {
+	byGroup := map[int][]*decision.Claim{}
+	var order []int
+	for _, c := range claims {
+		if byGroup[c.Group] == nil {
+			order = append(order, c.Group)
+		}
+		byGroup[c.Group] = append(byGroup[c.Group], c)
+	}
+	var errs []error
+	for _, g := range order {
+		if !complete(snap, r, g, byGroup[g]) {
+			continue
+		}
+		if err := p.launchGroup(ctx, snap, r, byGroup[g]); err != nil {
+			errs = append(errs, fmt.Errorf("launch group %d: %w", g, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// complete says whether every claim of the group is launched, failed or about to
+// be launched. One that could not be created yet holds up the others: they are
+// launched by the same call.
+func complete(snap *cluster.Snapshot, r *port.Record, group int, ready []*decision.Claim) bool {
+	for i := range r.Decision.Proposal.Claims {
+		c := &r.Decision.Proposal.Claims[i]
+		if c.Group != group || slices.Contains(ready, c) || r.Outcome.Has(c.Name, decision.Failed) {
+			continue
+		}
+		if n := snap.Node(c.Name); n == nil || !n.Claim.Conditions.Launched {
+			return false
+		}
+	}
+	return true
+}
+
+// launchGroup launches what is left of a group. The request is the same however
+// often it is made, since EC2 takes a token only with the parameters it has
+// seen with it.
+func (p *Pipeline) launchGroup(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim) error {
+	req, err := p.launchRequest(snap, r, claims)
+	if err != nil {
+		return err
+	}
+	if req.Attempt > 1 {
+		// An attempt that got no answer may have launched all the same.
+		if claims, err = p.adopt(ctx, snap, r, claims); err != nil || len(claims) == 0 {
+			return err
+		}
+	}
+	if len(req.Offerings) == 0 {
+		return p.fail(ctx, snap, r, claims, capacityMessage(nil))
+	}
+	res, err := p.Cloud.Launch(ctx, req)
+	switch {
+	case port.IsTerminal(err):
+		return p.refusedLaunch(ctx, snap, r, claims, err)
+	case err != nil && !errors.Is(err, port.ErrInsufficientCapacity):
+		return err
+	}
+	p.markUnavailable(snap.Time, res.Refused)
+	waiting := map[string]bool{}
+	for _, c := range claims {
+		waiting[c.Name] = true
+	}
+	for i, in := range res.Instances {
+		if name := req.Claims[i]; waiting[name] {
+			if err := p.launched(ctx, snap, r, name, in); err != nil {
+				return err
+			}
+			delete(waiting, name)
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(claims), func(c *decision.Claim) bool { return !waiting[c.Name] })
+	return p.fail(ctx, snap, r, rest, capacityMessage(res.Refused))
+}
+
+// refusedLaunch treats an answer that no repetition changes: the token was used
+// with other parameters, or the request is wrong. What was launched under the
+// token is found by its tags; the other claims are given up.
+func (p *Pipeline) refusedLaunch(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim, cause error) error {
+	rest, err := p.adopt(ctx, snap, r, claims)
+	if err != nil {
+		return err
+	}
+	return p.fail(ctx, snap, r, rest, cause.Error())
+}
+
+// adopt gives claims the instances that an earlier attempt launched for them,
+// and returns the claims that have none.
+func (p *Pipeline) adopt(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim) ([]*decision.Claim, error) {
+	all, err := p.Cloud.Instances(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list instances: %w", err)
+	}
+	mine := map[string]port.Instance{}
+	for _, in := range all {
+		if in.Decision == r.Decision.ID && in.Claim != "" && in.State != "shutting-down" && in.State != "terminated" {
+			mine[in.Claim] = in
+		}
+	}
+	var rest []*decision.Claim
+	for _, c := range claims {
+		in, ok := mine[c.Name]
+		if !ok {
+			rest = append(rest, c)
+			continue
+		}
+		if err := p.launched(ctx, snap, r, c.Name, in); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+// launchRequest is the call for a group. It names all claims of the group that
+// have not failed, launched ones included, so that it is the same when it is
+// repeated. Each claim that fails begins another attempt.
+func (p *Pipeline) launchRequest(snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim) (port.LaunchRequest, error) {
+	d, first := r.Decision, claims[0]
+	template, err := nodeClaim(p.fleet, d, first)
+	if err != nil {
+		return port.LaunchRequest{}, err
+	}
+	types, err := p.resolved(snap, first.NodeClass)
+	if err != nil {
+		return port.LaunchRequest{}, err
+	}
+	list, err := offerings(d, first, types, snap)
+	if err != nil {
+		return port.LaunchRequest{}, err
+	}
+	class := p.fleet.NodeClass(first.NodeClass).DeepCopy()
+	if st := snap.NodeClass(first.NodeClass); st != nil {
+		class.Status = st.Status
+	}
+	req := port.LaunchRequest{
+		Decision: d.ID, Group: first.Group, Attempt: 1, NodePool: first.NodePool, Class: class, Template: template,
+		CapacityType: first.CapacityType, Offerings: list, Requirements: first.Requirements, Tags: tags(p.fleet, class, first, d.ID),
+	}
+	for i := range d.Proposal.Claims {
+		c := &d.Proposal.Claims[i]
+		switch {
+		case c.Group != first.Group:
+		case r.Outcome.Has(c.Name, decision.Failed):
+			req.Attempt++
+		default:
+			req.Claims = append(req.Claims, c.Name)
+		}
+	}
+	req.Token = decision.ClientToken(d.ID, req.Group, req.Attempt)
+	return req, nil
+}
+
+func (p *Pipeline) resolved(snap *cluster.Snapshot, class string) ([]*catalog.InstanceType, error) {
+	w := p.world(snap)
+	all, notReady, err := w.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if why := notReady[class]; why != "" {
+		return nil, fmt.Errorf("EC2NodeClass %s is not ready: %s", class, why)
+	}
+	return all[class].types, nil
+}
+
+// launched writes an instance into its claim and into the outcome.
+func (p *Pipeline) launched(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claim string, in port.Instance) error {
+	if err := p.Cluster.MarkLaunched(ctx, claim, in); err != nil {
+		return fmt.Errorf("NodeClaim %s: write the launch of %s: %w", claim, in.ID, err)
+	}
+	if !r.Outcome.Has(claim, decision.Launched) {
+		price := in.Price
+		p.step(r, decision.Step{Time: snap.Time, State: decision.Launched, Claim: claim, Instance: in.ID,
+			InstanceType: in.InstanceType, Zone: in.Zone, CapacityType: in.CapacityType, Price: &price})
+	}
+	return nil
+}
+
+// fail gives claims up: they will not become nodes. Their removal is a decision
+// of its own, made in the next pass.
+func (p *Pipeline) fail(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim, message string) error {
+	var errs []error
+	for _, c := range claims {
+		p.step(r, decision.Step{Time: snap.Time, State: decision.Failed, Claim: c.Name, Message: noCapacity + ": " + message})
+		if err := p.Cluster.MarkLaunchFailed(ctx, c.Name, noCapacity, message); err != nil {
+			errs = append(errs, fmt.Errorf("NodeClaim %s: %w", c.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// noCapacity is the reason that Karpenter gives for a claim that EC2 had no
+// capacity for.
+const noCapacity = "InsufficientCapacity"
+
+func capacityMessage(refused []port.Refusal) string {
+	parts := make([]string, 0, len(refused))
+	for _, r := range refused {
+		parts = append(parts, fmt.Sprintf("%s %s %s: %s", r.Offering.InstanceType, r.Offering.Zone, r.Offering.CapacityType, r.Code))
+	}
+	if len(parts) == 0 {
+		return "every offering of the plan is excluded or known to be without capacity"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// evidence is what the next step of a claim depends on besides its node.
+func evidence(snap *cluster.Snapshot, node *cluster.Node) lifecycle.Evidence {
+	var e lifecycle.Evidence
+	for _, n := range snap.Nodes {
+		if n.Name != "" && n.ProviderID != "" && n.ProviderID == node.Claim.ProviderID {
+			e.Nodes = append(e.Nodes, n.Name)
+		}
+	}
+	return e
+}
+
+// follow registers and initializes a node, and notes what others have done.
+func (p *Pipeline) follow(ctx context.Context, snap *cluster.Snapshot, r *port.Record, next lifecycle.Step) error {
+	node := snap.Node(next.Claim)
+	for _, s := range []struct {
+		done  bool
+		state decision.State
+	}{
+		{node.Claim.Conditions.Launched, decision.Launched},
+		{node.Claim.Conditions.Registered, decision.Registered},
+		{node.Claim.Conditions.Initialized, decision.Initialized},
+	} {
+		if s.done && !r.Outcome.Has(next.Claim, s.state) {
+			p.step(r, decision.Step{Time: snap.Time, State: s.state, Claim: next.Claim, Node: node.Name})
+		}
+	}
+	switch next.Action {
+	case lifecycle.Register:
+		if err := p.Cluster.Register(ctx, next.Claim, next.Node); err != nil {
+			return fmt.Errorf("register NodeClaim %s: %w", next.Claim, err)
+		}
+		p.step(r, decision.Step{Time: snap.Time, State: decision.Registered, Claim: next.Claim, Node: next.Node})
+	case lifecycle.Initialize:
+		if err := p.Cluster.Initialize(ctx, next.Claim, next.Node); err != nil {
+			return fmt.Errorf("initialize NodeClaim %s: %w", next.Claim, err)
+		}
+		p.step(r, decision.Step{Time: snap.Time, State: decision.Initialized, Claim: next.Claim, Node: next.Node})
+	case lifecycle.GiveUp, lifecycle.TimeOut:
+		p.step(r, decision.Step{Time: snap.Time, State: decision.Failed, Claim: next.Claim, Message: next.Reason + ": " + next.Message})
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+// Package pipeline is the one road that every decision takes: snapshot,
+// propose, judge, record, act, outcome. Production, the demo, tests and replay
+// differ only in the ports it is given.
+//
+// A Pipeline is driven by calling Pass, one pass after the other, from one
+// goroutine. What it holds in memory is either a cache or can be read again
+// from the ledger and the cluster: after a crash a new one goes on.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/cluster"
+	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/fleet"
+	"github.com/reeve-project/reeve/reconciler/policy"
+	"github.com/reeve-project/reeve/reconciler/port"
+)
+
+// Deps are what a Pipeline acts through. All are required.
+type Deps struct {
+	Specs   port.Specs
+	Cluster port.Cluster
+	Cloud   port.Cloud
+	Ledger  port.Ledger
+	Clock   clock.PassiveClock
+	Log     *slog.Logger
+}
+
+// Options of a Pipeline.
+type Options struct {
+	// Cluster is the name of the cluster whose fleet is reconciled.
+	Cluster string
+	// Identity of this process, for the handover record.
+	Identity string
+	// PullInterval is the longest time between two looks at the spec branch;
+	// zero looks in every pass. Wake brings the next look forward.
+	PullInterval time.Duration
+	// Observer is told of everything that happens, in order; nil for none.
+	Observer func(Event)
+}
+
+// Event is something that happened in a pass, for people who watch.
+type Event struct {
+	Time time.Time
+	// Decision is set when one was recorded.
+	Decision *decision.Decision
+	// Outcome and Step are set when an outcome advanced.
+	Outcome *decision.Outcome
+	Step    *decision.Step
+	// Err is set when something failed and will be tried again.
+	Err error
+}
+
+// Pipeline reconciles one cluster.
+type Pipeline struct {
+	Deps
+	opts Options
+
+	fleet  *fleet.Fleet
+	judge  *policy.Engine
+	source *port.Source
+	// head is the spec commit that was judged last, accepted or not; pulled is
+	// when the branch was looked at last.
+	head    string
+	pulled  time.Time
+	catalog *catalog.Data
+	caches  *caches
+	batch   batch
+	// unavailable are offerings that EC2 refused.
+	unavailable []cluster.Unavailable
+	// open are the decisions that are not closed, with outcomes as they stand
+	// here; dirty are those that the ledger does not have yet.
+	open  []*port.Record
+	dirty map[string]bool
+	// repeats counts proposals that came again since they were recorded.
+	repeats map[string]int
+	// stopped is why nothing may be acted on any more.
+	stopped error
+}
+
+// New makes a Pipeline. Start must be called before the first Pass.
+func New(deps Deps, opts Options) *Pipeline {
+	return &Pipeline{Deps: deps, opts: opts, caches: newCaches(), dirty: map[string]bool{}, repeats: map[string]int{}}
+}
+
+// Fleet is the accepted fleet, nil before the first.
+func (p *Pipeline) Fleet() *fleet.Fleet { return p.fleet }
+
+// Open says whether a decision is open.
+func (p *Pipeline) Open() bool { return len(p.open) > 0 || len(p.dirty) > 0 }
+
+// Wake makes the next pass look at the spec branch: a webhook has said that it
+// moved.
+func (p *Pipeline) Wake() { p.pulled = time.Time{} }
+
+// Start takes over: it records a handover, whose push fences every earlier
+// leader, and reads back the accepted fleet and the open decisions. It fails
+// with port.ErrFenced if another leader was faster.
+func (p *Pipeline) Start(ctx context.Context) error {
+	for _, r := range p.Ledger.Open() {
+		p.open = append(p.open, &port.Record{Decision: r.Decision, Outcome: r.Outcome.Clone()})
+	}
+	if err := p.readAccepted(ctx); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	if err := p.handover(ctx); err != nil {
+		return fmt.Errorf("handover: %w", err)
+	}
+	return nil
+}
+
+// readAccepted loads the fleet that was in force, so that a spec branch that
+// is broken or gone does not stop a new leader.
+func (p *Pipeline) readAccepted(ctx context.Context) error {
+	src, err := p.Ledger.Accepted()
+	if err != nil {
+		return fmt.Errorf("accepted fleet: %w", err)
+	}
+	if src == nil {
+		return nil
+	}
+	f, judge, err := p.load(ctx, src)
+	if err != nil {
+		return fmt.Errorf("accepted commit %s: %w", src.Commit, err)
+	}
+	p.fleet, p.judge, p.source, p.head = f, judge, src, src.Commit
+	return nil
+}
+
+func (p *Pipeline) handover(ctx context.Context) error {
+	now := p.Clock.Now()
+	d := Handover(p.opts.Cluster, p.opts.Identity, p.Ledger.Epoch(), now)
+	if err := d.Seal(); err != nil {
+		return err
+	}
+	o := decision.NewOutcome(d.ID)
+	o.Advance(d.Subjects(), decision.Step{Time: now, State: decision.Applied})
+	if err := p.Ledger.Append(ctx, port.Entry{Time: now, Decisions: []*decision.Decision{d}, Outcomes: []*decision.Outcome{o}, Inputs: p.inputs()}); err != nil {
+		return err
+	}
+	p.tell(Event{Time: now, Decision: d})
+	return p.Ledger.Push(ctx, now, true)
+}
+
+// Pass makes one pass. An error that is port.ErrFenced or port.ErrConflict is
+// final: nothing may be acted on any more. All others are for the caller to
+// report; the next pass tries again.
+func (p *Pipeline) Pass(ctx context.Context) error {
+	if p.stopped != nil {
+		return p.stopped
+	}
+	now := decision.Milliseconds(p.Clock.Now())
+	err := errors.Join(p.pull(ctx, now), p.reconcile(ctx, now))
+	if perr := p.push(ctx, now, false); perr != nil {
+		err = errors.Join(err, perr)
+	}
+	return err
+}
+
+// reconcile is the part of a pass that looks at the cluster.
+func (p *Pipeline) reconcile(ctx context.Context, now time.Time) error {
+	if p.fleet == nil {
+		return nil
+	}
+	snap, err := p.observe(ctx, now)
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	moved, err := p.advance(ctx, snap)
+	if err != nil {
+		p.report(now, err)
+	}
+	if moved {
+		if snap, err = p.observe(ctx, now); err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+	}
+	decisions, err := p.decide(ctx, snap)
+	if err != nil {
+		return err
+	}
+	if err := p.record(ctx, snap, decisions); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return p.act(ctx, snap, decisions)
+}
+
+// Stop records what is not recorded yet and pushes everything.
+func (p *Pipeline) Stop(ctx context.Context) error {
+	if p.stopped != nil {
+		return p.stopped
+	}
+	now := decision.Milliseconds(p.Clock.Now())
+	if len(p.dirty) > 0 {
+		snap, err := p.observe(ctx, now)
+		if err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		if err := p.record(ctx, snap, nil); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+	}
+	return p.push(ctx, now, true)
+}
+
+// push pushes and remembers when acting has to end.
+func (p *Pipeline) push(ctx context.Context, now time.Time, force bool) error {
+	err := p.Ledger.Push(ctx, now, force)
+	if errors.Is(err, port.ErrFenced) || errors.Is(err, port.ErrConflict) {
+		p.stopped = err
+	}
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	return nil
+}
+
+func (p *Pipeline) tell(e Event) {
+	if p.opts.Observer != nil {
+		p.opts.Observer(e)
+	}
+}
+
+// report tells of an error that the next pass will meet again if it lasts.
+func (p *Pipeline) report(now time.Time, err error) {
+	p.Log.Error("pass", "error", err)
+	p.tell(Event{Time: now, Err: err})
+}
+
+func (p *Pipeline) inputs() port.Inputs {
+	in := port.Inputs{Catalog: p.catalog}
+	if p.source != nil {
+		in.FleetTree = p.source.Tree
+	}
+	if p.judge != nil {
+		in.Policies = p.judge.Bundle().Files()
+	}
+	return in
+}

@@ -1,0 +1,446 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/cluster"
+	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/policy"
+	"github.com/reeve-project/reeve/reconciler/requirements"
+	"github.com/reeve-project/reeve/reconciler/resources"
+	"github.com/reeve-project/reeve/reconciler/scheduling"
+)
+
+// maxRounds bounds how often propose and judge go back and forth. Exclusions
+// only grow, so it would end anyway; the bound keeps a pass short.
+const maxRounds = 4
+
+// Provision proposes nodes for the pending pods and lets the policies judge
+// them, in rounds, until they agree: one decision for each NodePool that gets
+// nodes, and one for the pods that stay pending.
+func (w *World) Provision(ctx context.Context) ([]*decision.Decision, error) {
+	if len(w.Snapshot.Pending) == 0 {
+		return nil, nil
+	}
+	types, notReady, err := w.resolve()
+	if err != nil {
+		return nil, err
+	}
+	n := newNegotiation(w, types, notReady)
+	if err := n.offerings(ctx); err != nil {
+		return nil, err
+	}
+	for n.round = range maxRounds {
+		if n.plan, err = scheduling.Solve(n.input()); err != nil {
+			return nil, fmt.Errorf("plan: %w", err)
+		}
+		if err := n.propose(); err != nil {
+			return nil, err
+		}
+		again, err := n.judge(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !again {
+			break
+		}
+	}
+	return n.decisions()
+}
+
+// negotiation is propose and judge going back and forth over one snapshot.
+type negotiation struct {
+	w        *World
+	types    map[string]*resolvedTypes
+	notReady map[string]string
+	excluded scheduling.Exclusions
+	round    int
+	plan     *scheduling.Plan
+	// proposals of this round by NodePool, and the NodePools in order.
+	proposals map[string]*decision.Decision
+	pools     []string
+	lists     map[string][]string
+	// exclusions, warnings, evaluations and rounds by NodePool.
+	exclusions  map[string][]decision.Exclusion
+	warnings    map[string][]decision.Finding
+	evaluations map[string][]decision.Evaluation
+	rounds      map[string][]decision.Round
+	// denials are all objections that pods were kept pending for.
+	denials []decision.Finding
+	denying map[string]bool
+	// admitted are the types that a NodePool could use but for policies.
+	admitted map[string]map[string]bool
+}
+
+func newNegotiation(w *World, types map[string]*resolvedTypes, notReady map[string]string) *negotiation {
+	return &negotiation{
+		w: w, types: types, notReady: notReady,
+		excluded: scheduling.Exclusions{
+			Offerings: map[string][]scheduling.OfferingExclusion{},
+			Pods:      map[string]map[string]string{},
+		},
+		lists:      map[string][]string{},
+		exclusions: map[string][]decision.Exclusion{}, warnings: map[string][]decision.Finding{},
+		evaluations: map[string][]decision.Evaluation{}, rounds: map[string][]decision.Round{},
+		denying: map[string]bool{}, admitted: map[string]map[string]bool{},
+	}
+}
+
+func (n *negotiation) input() scheduling.Input {
+	types := make(map[string][]*catalog.InstanceType, len(n.types))
+	for class, t := range n.types {
+		types[class] = t.types
+	}
+	return scheduling.Input{Snapshot: n.w.Snapshot, Fleet: n.w.Fleet, Types: types, NotReady: n.notReady, Exclusions: n.excluded}
+}
+
+// offerings asks the offering stage of each NodePool what must not be chosen
+// from. It comes before solving, so that an excluded type never strands a pod
+// that another type fits.
+func (n *negotiation) offerings(ctx context.Context) error {
+	for _, pool := range n.w.Fleet.ByWeight() {
+		class := pool.Spec.Template.Spec.NodeClassRef.Name
+		if n.types[class] == nil {
+			continue
+		}
+		res, err := n.w.judgeOffering(ctx, pool, n.types[class])
+		if err != nil {
+			return fmt.Errorf("NodePool %s: %w", pool.Name, err)
+		}
+		n.evaluations[pool.Name] = append(n.evaluations[pool.Name], res.Evaluation)
+		n.warnings[pool.Name] = append(n.warnings[pool.Name], res.Warnings...)
+		if _, err := n.exclude(pool.Name, res); err != nil {
+			return err
+		}
+		if len(res.Violations) > 0 {
+			n.shut(pool.Name, res.Violations)
+		}
+	}
+	return nil
+}
+
+// shut keeps every pending pod off a NodePool that policy gave no usable word
+// on: the stage fails closed.
+func (n *negotiation) shut(pool string, findings []decision.Finding) {
+	for _, pod := range n.w.Snapshot.Pending {
+		n.keepOff(pool, pod.Key(), findings[0].Rule)
+	}
+	n.deny(pool, findings)
+}
+
+// exclude adds exclusions of offerings and says whether any is new.
+func (n *negotiation) exclude(pool string, res policy.Result) (bool, error) {
+	maps.Copy(n.lists, res.Lists)
+	known := map[scheduling.OfferingExclusion]bool{}
+	for _, x := range n.excluded.Offerings[pool] {
+		known[x] = true
+	}
+	grew := false
+	for _, x := range res.Exclusions {
+		names, err := x.Types.Resolve(n.lists)
+		if err != nil {
+			return false, fmt.Errorf("exclusion by %s: %w", x.Rule, err)
+		}
+		fresh := false
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !n.admits(pool, name) })
+		for _, name := range names {
+			e := scheduling.OfferingExclusion{Type: name, Zone: x.Zone, CapacityType: x.CapacityType, Rule: x.Rule}
+			if !known[e] {
+				known[e], fresh = true, true
+				n.excluded.Offerings[pool] = append(n.excluded.Offerings[pool], e)
+			}
+		}
+		if fresh {
+			x.NodePool, x.Types = pool, decision.NewTypeSet(names, n.lists)
+			n.exclusions[pool] = append(n.exclusions[pool], x)
+			grew = true
+		}
+	}
+	return grew, nil
+}
+
+// admits says whether the NodePool could use the type but for policies. To say
+// of a type that it is excluded where it never was a choice helps nobody.
+func (n *negotiation) admits(pool, name string) bool {
+	set, ok := n.admitted[pool]
+	if !ok {
+		set = map[string]bool{}
+		np := n.w.Fleet.NodePool(pool)
+		reqs, err := requirements.FromKarpenter(np.Spec.Template.Spec.Requirements)
+		if types := n.types[np.Spec.Template.Spec.NodeClassRef.Name]; types != nil && err == nil {
+			for _, t := range types.types {
+				set[t.Name] = t.Requirements.Intersects(reqs) == nil
+			}
+		}
+		n.admitted[pool] = set
+	}
+	return set[name]
+}
+
+// keepOff keeps a pod off a NodePool and says whether that is new.
+func (n *negotiation) keepOff(pool, pod, rule string) bool {
+	if n.excluded.Pods[pool] == nil {
+		n.excluded.Pods[pool] = map[string]string{}
+	}
+	if _, ok := n.excluded.Pods[pool][pod]; ok {
+		return false
+	}
+	n.excluded.Pods[pool][pod] = rule
+	return true
+}
+
+func (n *negotiation) deny(pool string, findings []decision.Finding) {
+	n.denials = append(n.denials, findings...)
+	n.denying[pool] = true
+}
+
+// propose makes one proposal for each NodePool that the plan gives nodes.
+func (n *negotiation) propose() error {
+	n.proposals, n.pools = map[string]*decision.Decision{}, nil
+	for _, c := range n.plan.Claims {
+		d := n.proposals[c.NodePool]
+		if d == nil {
+			d = &decision.Decision{Kind: decision.Provision, Proposal: decision.Proposal{NodePool: c.NodePool, Lists: n.lists}}
+			n.proposals[c.NodePool] = d
+			n.pools = append(n.pools, c.NodePool)
+		}
+		pc := planned(c, n.lists)
+		pc.Index = len(d.Proposal.Claims)
+		d.Proposal.Claims = append(d.Proposal.Claims, pc)
+		d.Proposal.Cost += pc.Price
+	}
+	slices.Sort(n.pools)
+	for _, pool := range n.pools {
+		d := n.proposals[pool]
+		p := &d.Proposal
+		pods := 0
+		for i := range p.Claims {
+			pods += p.Claims[i].PodCount()
+		}
+		p.Reason = plural(pods, "pending pod")
+		p.Search = &decision.Search{Steps: n.plan.Steps, Pods: len(n.w.Snapshot.Pending), Shapes: n.plan.Shapes, Solver: n.plan.Solver}
+		if err := group(p.Claims); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge lets the policies judge every proposal and says whether another has to
+// be made.
+func (n *negotiation) judge(ctx context.Context) (bool, error) {
+	again := false
+	for _, pool := range n.pools {
+		d := n.proposals[pool]
+		res, err := n.w.judgeDecision(ctx, d, n.judged(pool), n.round)
+		if err != nil {
+			return false, err
+		}
+		n.evaluations[pool] = append(n.evaluations[pool], res.Evaluation)
+		d.Verdict.Warnings = res.Warnings
+		d.Verdict.Violations = res.Violations
+		before := len(n.exclusions[pool])
+		grew, err := n.exclude(pool, res)
+		if err != nil {
+			return false, err
+		}
+		for _, f := range res.Violations {
+			grew = n.refuse(pool, d, f) || grew
+		}
+		if len(res.Violations) > 0 {
+			n.deny(pool, res.Violations)
+		}
+		if grew {
+			n.rounds[pool] = append(n.rounds[pool], decision.Round{
+				Summary: strings.TrimPrefix(summarizeProvision(&decision.Decision{Kind: d.Kind, Proposal: d.Proposal, Verdict: decision.Verdict{Allowed: true}}), "provision("+pool+"): "),
+				Denied:  res.Violations, Excluded: n.exclusions[pool][before:],
+			})
+			again = true
+		}
+	}
+	return again, nil
+}
+
+// judged are the types that a NodePool chooses from, as policies see them.
+func (n *negotiation) judged(pool string) *policy.Types {
+	return n.types[n.w.Fleet.NodePool(pool).Spec.Template.Spec.NodeClassRef.Name].judged
+}
+
+// refuse keeps the pods that a finding is about off the NodePool: one pod, the
+// pods of one claim, or all.
+func (n *negotiation) refuse(pool string, d *decision.Decision, f decision.Finding) bool {
+	grew := false
+	for i := range d.Proposal.Claims {
+		c := &d.Proposal.Claims[i]
+		if f.Resource == fmt.Sprintf("NodeClaim/%d", c.Index) || !names(f.Resource, "NodeClaim/", "Pod/") {
+			for _, key := range podKeys(c.Pods) {
+				grew = n.keepOff(pool, key, f.Rule) || grew
+			}
+		}
+	}
+	if key, ok := strings.CutPrefix(f.Resource, "Pod/"); ok {
+		grew = n.keepOff(pool, key, f.Rule) || grew
+	}
+	return grew
+}
+
+func names(resource string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(resource, p) })
+}
+
+func podKeys(groups []decision.PodGroup) []string {
+	var out []string
+	for _, g := range groups {
+		for _, name := range g.Names {
+			out = append(out, g.Namespace+"/"+name)
+		}
+	}
+	return out
+}
+
+// decisions are what is left when the rounds are over.
+func (n *negotiation) decisions() ([]*decision.Decision, error) {
+	var out []*decision.Decision
+	for _, pool := range n.pools {
+		d := n.proposals[pool]
+		if err := n.settle(d); err != nil {
+			return nil, err
+		}
+		if len(d.Proposal.Claims) == 0 {
+			continue
+		}
+		d.Rounds, d.Evaluations = n.rounds[pool], n.evaluations[pool]
+		d.Verdict.Exclusions = n.exclusions[pool]
+		d.Verdict.Warnings = append(slices.Clone(n.warnings[pool]), d.Verdict.Warnings...)
+		d.Verdict.Allowed = len(d.Verdict.Violations) == 0
+		for _, pl := range n.plan.Placements {
+			d.Proposal.Placements = append(d.Proposal.Placements, decision.Placement{Node: pl.Node, Pods: podGroups(pl.Pods)})
+		}
+		d.Summary = summarizeProvision(d)
+		d, err := n.w.finish(d)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	if len(n.plan.Unplaced) > 0 {
+		d, err := n.unplaced()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// settle takes out of a proposal what was still objected to when the rounds
+// were over. Only what nobody objects to goes ahead.
+func (n *negotiation) settle(d *decision.Decision) error {
+	if len(d.Verdict.Violations) == 0 {
+		return nil
+	}
+	p := &d.Proposal
+	kept := p.Claims[:0]
+	p.Cost = 0
+	for _, c := range p.Claims {
+		if ids := objecting(d.Verdict.Violations, &c); len(ids) > 0 {
+			n.plan.Unplaced = append(n.plan.Unplaced, n.left(&c, ids))
+			continue
+		}
+		c.Index = len(kept)
+		kept = append(kept, c)
+		p.Cost += c.Price
+	}
+	p.Claims = kept
+	d.Verdict.Violations = nil
+	return group(p.Claims)
+}
+
+// objecting are the rules that object to a claim.
+func objecting(fs []decision.Finding, c *decision.Claim) []string {
+	var hit []decision.Finding
+	for _, f := range fs {
+		pod, isPod := strings.CutPrefix(f.Resource, "Pod/")
+		if f.Resource == fmt.Sprintf("NodeClaim/%d", c.Index) || !names(f.Resource, "NodeClaim/", "Pod/") || isPod && slices.Contains(podKeys(c.Pods), pod) {
+			hit = append(hit, f)
+		}
+	}
+	return rules(hit)
+}
+
+// left are the pods of a claim that policy did not let go ahead.
+func (n *negotiation) left(c *decision.Claim, ids []string) scheduling.Unplaced {
+	keys := map[string]bool{}
+	for _, k := range podKeys(c.Pods) {
+		keys[k] = true
+	}
+	var pods []*cluster.Pod
+	for _, p := range n.w.Snapshot.Pending {
+		if keys[p.Key()] {
+			pods = append(pods, p)
+		}
+	}
+	return scheduling.Unplaced{
+		Reason: scheduling.ReasonPolicy, Rules: ids, Pods: pods,
+		Message: fmt.Sprintf("after %d rounds policy still denies the node for them: %s", maxRounds, strings.Join(ids, ", ")),
+	}
+}
+
+// unplaced is the decision about the pods that stay pending. It denies: there
+// is nothing to do about them.
+func (n *negotiation) unplaced() (*decision.Decision, error) {
+	d := &decision.Decision{Kind: decision.Provision, Proposal: decision.Proposal{Lists: n.lists, Cost: resources.Price(0)}}
+	for _, u := range n.plan.Unplaced {
+		d.Proposal.Unplaced = append(d.Proposal.Unplaced, decision.Unplaced{
+			Reason: u.Reason, Message: u.Message, Rules: u.Rules, Pods: podGroups(u.Pods),
+		})
+	}
+	d.Proposal.Reason = plural(len(n.w.Snapshot.Pending), "pending pod")
+	d.Verdict.Violations = distinct(n.denials)
+	for _, pool := range n.w.Fleet.ByWeight() {
+		d.Verdict.Exclusions = append(d.Verdict.Exclusions, n.exclusions[pool.Name]...)
+		if n.denying[pool.Name] {
+			d.Evaluations = append(d.Evaluations, n.evaluations[pool.Name]...)
+		}
+	}
+	d.Summary = summarizeProvision(d)
+	return n.w.finish(d)
+}
+
+// distinct are the findings without those that say the same of the same.
+func distinct(fs []decision.Finding) []decision.Finding {
+	type key struct{ rule, resource, message string }
+	seen := map[key]bool{}
+	var out []decision.Finding
+	for _, f := range fs {
+		k := key{f.Rule, f.Resource, f.Message}
+		if !seen[k] {
+			seen[k] = true
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Exclusions are what the offering stage keeps out of each NodePool, and the
+// findings of stages that could not say.
+func (w *World) Exclusions(ctx context.Context) ([]decision.Exclusion, []decision.Finding, error) {
+	types, notReady, err := w.resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	n := newNegotiation(w, types, notReady)
+	if err := n.offerings(ctx); err != nil {
+		return nil, nil, err
+	}
+	var out []decision.Exclusion
+	for _, pool := range w.Fleet.NodePools {
+		out = append(out, n.exclusions[pool.Name]...)
+	}
+	return out, n.denials, nil
+}

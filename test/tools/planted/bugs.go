@@ -1,0 +1,53 @@
+package main
+
+// bugs are the mistakes that tests are named for.
+var bugs = []bug{
+	{
+		name: "allocatable memory is off by 1 MiB",
+		file: "reconciler/catalog/capacity.go",
+		old:  "c.settings.VMMemoryOverheadPPM, million)) * mib",
+		new:  "c.settings.VMMemoryOverheadPPM, million) + 1) * mib",
+		pkg:  "./reconciler/catalog",
+		test: "TestAllocatableOfAllTypesIsAsDocumented",
+	},
+	{
+		name: "what policy says of a proposal is ignored",
+		file: "reconciler/pipeline/provision.go",
+		old:  "		d.Verdict.Warnings = res.Warnings\n",
+		new:  "		res.Violations = nil\n		d.Verdict.Warnings = res.Warnings\n",
+		pkg:  "./reconciler/pipeline",
+		test: "TestADeniedPodStaysPendingWithTheRule",
+	},
+	{
+		name: "a decision is acted on before it is recorded",
+		file: "reconciler/pipeline/pipeline.go",
+		old: `	if err := p.record(ctx, snap, decisions); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return p.act(ctx, snap, decisions)`,
+		new: `	p.recorded(decisions)
+	if err := p.act(ctx, snap, decisions); err != nil {
+		return err
+	}
+	p.open = p.open[:max(0, len(p.open)-len(decisions))]
+	return p.record(ctx, snap, decisions)`,
+		pkg:  "./reconciler/pipeline",
+		test: "TestPodsGetNodesAndEveryStepIsRecorded",
+	},
+	{
+		name: "an outcome is not written",
+		file: "reconciler/pipeline/record.go",
+		old:  "e.Outcomes = append(e.Outcomes, r.Outcome.Clone())",
+		new:  "_ = r.Outcome.Clone()",
+		pkg:  "./reconciler/pipeline",
+		test: "TestPodsGetNodesAndEveryStepIsRecorded",
+	},
+	{
+		name: "a push that is put on others' commits drops a decision",
+		file: "reconciler/ledger/push.go",
+		old:  "	moved := slices.Clone(l.unpushed)\n",
+		new:  "	moved := slices.Clone(l.unpushed)[1:]\n",
+		pkg:  "./reconciler/ledger",
+		test: "TestCommitsThatLeaveOurFoldersAloneAreBuiltUpon",
+	},
+}
