@@ -1,0 +1,25 @@
+package main
+
+import "github.com/reeve-project/reeve/reconciler/policy"
+
+// ownRule is a finding that Reeve makes without a policy.
+type ownRule struct{ id, where, kind, title, text string }
+
+// own are those findings. A test finds ids that are missing here.
+var own = []ownRule{
+	{"REEVE-SPEC-001", "spec", "deny", "The fleet cannot be read",
+		"CUE that does not evaluate, a value that the schema or a rule of Karpenter's CRDs refuses, a reference to an EC2NodeClass\n" +
+			"that is not in the fleet, or a tree that is not a fleet repository. The message says what to do."},
+	{"REEVE-CATALOG", "check", "warn", "Instance types were not checked",
+		"`reeve check` knows types and prices of the regions that are built in only. It says so when the fleet is in another one."},
+	{policy.RuleCompile, "all", "deny", "The policies cannot be used",
+		"Rego that does not compile, that uses a built-in function which is not allowed, that adds to a shipped package, or that\n" +
+			"would never be evaluated. Nothing is judged by part of a bundle."},
+	{policy.RuleVersion, "all", "warn", "The file is in the syntax before Rego v1",
+		"It is taken as that. `opa fmt --v0-v1 --write` brings it up to date."},
+	{policy.RuleVerdict, "all", "deny", "A policy gave no verdict",
+		"An evaluation failed, took longer than `cluster.judge.deadline`, or was undefined. That denies, except for the kinds of\n" +
+			"decision in `cluster.judge.failOpen`, for which it is a warning."},
+	{policy.RuleException, "spec", "warn", "An exception has expired",
+		"It lifts nothing any more. Remove it, or renew it in a commit that says why."},
+}
