@@ -41,7 +41,7 @@ help: ## List the targets.
 
 .PHONY: build
 build: ## Build the commands into bin/.
-	$(GO) build -trimpath -o bin/ ./cmd/...
+	$(GO) build -o bin/ ./cmd/...
 
 .PHONY: demo
 demo: build ## Show the whole story in a simulated cluster (DEMO_DIR=build/demo, DEMO="--replicas 5,30").

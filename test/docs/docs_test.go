@@ -216,7 +216,7 @@ var reeve = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built = dir
-	cmd := exec.Command("go", "build", "-trimpath", "-o", dir+string(filepath.Separator), "./cmd/reeve")
+	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./cmd/reeve")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build reeve: %w\n%s", err, out)
