@@ -88,11 +88,11 @@ func (e *evaluation) run() (Response, error) {
 	if err != nil {
 		return e.refuse(err), nil
 	}
-	document, err := canonical(raw)
+	tree, document, err := canonical(raw)
 	if err != nil {
 		return Response{}, err
 	}
-	return Response{Document: document, Positions: e.positions()}, nil
+	return Response{Document: document, Positions: e.positions(tree)}, nil
 }
 
 // schema is #Fleet of the module that the package imports or, where it imports
@@ -128,20 +128,20 @@ func (e *evaluation) refuse(err error) Response {
 }
 
 // canonical sorts the keys of a JSON document and keeps its numbers as written.
-func canonical(raw []byte) (json.RawMessage, error) {
+// It gives the document as a tree and as text.
+func canonical(raw []byte) (tree any, text json.RawMessage, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, fmt.Errorf("rendered fleet: %w", err)
+	if err := dec.Decode(&tree); err != nil {
+		return nil, nil, fmt.Errorf("rendered fleet: %w", err)
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("rendered fleet: %w", err)
+	if err := enc.Encode(tree); err != nil {
+		return nil, nil, fmt.Errorf("rendered fleet: %w", err)
 	}
-	return bytes.TrimSpace(out.Bytes()), nil
+	return tree, bytes.TrimSpace(out.Bytes()), nil
 }
 
 // firstFile is the first file of the cluster's directory.

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,34 +110,37 @@ func sortPlaces(found []place) []Position {
 	return out
 }
 
-// positions is the table of places of all structs, lists and leaves.
-func (e *evaluation) positions() Table {
+// positions is the table of places of all structs, lists and leaves of the
+// rendered document.
+func (e *evaluation) positions(document any) Table {
 	b := tableBuilder{files: map[string]int{}}
-	e.walk(e.user, nil, &b)
+	e.walk(e.user, document, nil, &b)
 	return b.table
 }
 
-func (e *evaluation) walk(v cue.Value, at Path, b *tableBuilder) {
+// walk follows the document through the value. What the schema alone says is
+// not in the value. Going by the document's names spares cue.Value.Fields,
+// which puts fields in order at some cost.
+func (e *evaluation) walk(v cue.Value, document any, at Path, b *tableBuilder) {
 	if len(at) > 0 {
 		b.add(at, e.places(v))
 	}
-	v, _ = v.Default()
-	switch v.Kind() {
-	case cue.StructKind:
-		fields, err := v.Fields()
-		if err != nil {
-			return
+	if d, ok := v.Default(); ok {
+		v = d
+	}
+	step := func(sel cue.Selector, name string, below any) {
+		if next := v.LookupPath(cue.MakePath(sel)); next.Exists() {
+			e.walk(next, below, append(slices.Clip(at), name), b)
 		}
-		for fields.Next() {
-			e.walk(fields.Value(), append(slices.Clip(at), fields.Selector().Unquoted()), b)
+	}
+	switch d := document.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(d)) {
+			step(cue.Str(name), name, d[name])
 		}
-	case cue.ListKind:
-		items, err := v.List()
-		if err != nil {
-			return
-		}
-		for i := 0; items.Next(); i++ {
-			e.walk(items.Value(), append(slices.Clip(at), strconv.Itoa(i)), b)
+	case []any:
+		for i, item := range d {
+			step(cue.Index(i), strconv.Itoa(i), item)
 		}
 	}
 }
