@@ -303,6 +303,10 @@ func (l *Ledger) Accepted() (*port.Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", acceptedFile, err)
 	}
+	if !l.repo.Has(h) {
+		// It was lost with its branch before it was pushed; the log says so.
+		return nil, nil
+	}
 	return &port.Source{Branch: a.Branch, Commit: a.Commit, Tree: a.Tree, Author: a.Author, Subject: a.Subject, Files: l.repo.FS(h)}, nil
 }
 

@@ -189,6 +189,7 @@ func (l *Ledger) again(ctx context.Context, e *spoolEntry) error {
 		l.spooled -= e.size
 		return l.opts.Spool.Delete(ctx, e.key)
 	}
+	l.fetchTrees(ctx, e)
 	redo := *e
 	redo.ops = slices.DeleteFunc(slices.Clone(e.ops), func(o op) bool {
 		// A fleet whose tree is lost with its branch cannot be put back. The
@@ -207,6 +208,18 @@ func (l *Ledger) again(ctx context.Context, e *spoolEntry) error {
 	}
 	l.add(hash, &redo, true)
 	return l.remember(&redo)
+}
+
+// fetchTrees fetches the spec repository if the entry needs a fleet's tree that
+// is not here. A new leader opens the ledger before anyone has fetched there.
+// That it fails shows in what is then missing.
+func (l *Ledger) fetchTrees(ctx context.Context, e *spoolEntry) {
+	for _, o := range e.ops {
+		if o.tree != "" && l.opts.Specs != nil && l.bring(o.tree) != nil {
+			_ = l.opts.Specs.FetchAll(ctx)
+			return
+		}
+	}
 }
 
 // addNote puts a paragraph before the trailers.

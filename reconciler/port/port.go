@@ -178,7 +178,8 @@ type Ledger interface {
 	Recent(now time.Time) []cluster.Recent
 	// Accepted is the accepted spec commit, read from the ledger's own copy of
 	// its tree: it stays readable when the spec branch is rewritten or gone.
-	// Nil before the first.
+	// Nil before the first, and when the tree was lost with its branch before it
+	// was pushed.
 	Accepted() (*Source, error)
 	// Epoch of this writer.
 	Epoch() int64
