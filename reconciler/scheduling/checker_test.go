@@ -280,7 +280,13 @@ func checkPlacement(in Input, pl Placement) error {
 	if n.Claim != nil && !n.Claim.Conditions.Initialized {
 		room = n.Claim.Allocatable
 		labels = n.Claim.Labels
-		taints = slices.DeleteFunc(slices.Clone(n.Claim.Taints), func(t corev1.Taint) bool { return slices.Contains(n.Claim.StartupTaints, t) })
+		if !n.Claim.Conditions.Registered {
+			taints = n.Claim.Taints
+		}
+		taints = slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
+			passing := strings.Contains(" node.kubernetes.io/not-ready node.kubernetes.io/unreachable karpenter.sh/unregistered node.cloudprovider.kubernetes.io/uninitialized ", " "+t.Key+" ")
+			return passing || strings.HasPrefix(t.Key, "readiness.k8s.io/") || slices.Contains(n.Claim.StartupTaints, t)
+		})
 	}
 	all := &concrete{labels: labels, taints: taints, room: room, pods: slices.Concat(n.Pods, pl.Pods)}
 	if err := all.check(in, true); err != nil {

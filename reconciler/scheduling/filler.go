@@ -3,6 +3,7 @@ package scheduling
 // filler fills nodes by value; it keeps its buffers between fillings.
 type filler struct {
 	s      *search
+	counts []int64
 	left   vector
 	inv    []float64
 	active []int
@@ -10,7 +11,7 @@ type filler struct {
 }
 
 func newFiller(s *search) *filler {
-	f := &filler{s: s, left: make(vector, len(s.dims)), inv: make([]float64, len(s.dims))}
+	f := &filler{s: s, counts: make([]int64, len(s.items)), left: make(vector, len(s.dims)), inv: make([]float64, len(s.dims))}
 	for _, it := range s.items {
 		for _, x := range it.g.req {
 			f.req = append(f.req, float64(x))
@@ -22,10 +23,11 @@ func newFiller(s *search) *filler {
 // fill chooses pods of the rest for one node of the candidate: again and again
 // the item that gives most value for the share of the room it takes (Toyoda's
 // rule), half of what fits at a time so that the shares stay right. It answers
-// how many of each item, and their value.
+// how many of each item (only until the next call), and their value.
 func (f *filler) fill(cand candidate, rest []int64) ([]int64, float64) {
 	s := f.s
-	counts := make([]int64, len(s.items))
+	counts := f.counts
+	clear(counts)
 	copy(f.left, cand.room)
 	f.start(rest)
 	c, value := s.pl.root, 0.0

@@ -298,6 +298,7 @@ func (s *search) nextPacking(f *filler, cands []candidate, ratios []float64, res
 		}
 		ratios[at] = (dollars(k.cost()) + s.fee) / value
 		if ratios[at] < bestRatio {
+			k.counts = slices.Clone(counts)
 			best, bestRatio = k, ratios[at]
 		}
 	}

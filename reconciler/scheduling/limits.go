@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -110,8 +111,16 @@ type penalty struct {
 	whole vector
 }
 
-// Bits of a share of a limit.
+// Bits of a share of a whole.
 const shareBits = 16
+
+// shareOf is x as a share of a whole, in units of 1/2^shareBits.
+func shareOf(x, whole int64) int64 {
+	for x >= 1<<(62-shareBits) {
+		x, whole = x>>shareBits, whole>>shareBits
+	}
+	return x << shareBits / max(whole, 1)
+}
 
 func (q *penalty) of(use vector) resources.Price {
 	if q == nil {
@@ -119,8 +128,22 @@ func (q *penalty) of(use vector) resources.Price {
 	}
 	var sum int64
 	for i, x := range use {
-		share := min(x, q.limit[i]) << shareBits / max(q.limit[i], 1)
-		sum += share * q.whole[i] >> shareBits
+		sum += shareOf(min(x, q.limit[i]), q.limit[i]) * q.whole[i] >> shareBits
 	}
 	return resources.Price(sum)
+}
+
+// mostWhole keeps the product of a share and a penalty within an int64.
+const mostWhole = math.MaxInt64 >> (shareBits + 4)
+
+// raise makes what the solution needs too much of dearer: at first by as much
+// as the solution costs, then four times as much each time.
+func (q *penalty) raise(l *limits, s *solution) {
+	for i, n := range l.need(s) {
+		if n <= l.left[i] {
+			continue
+		}
+		start := min(int64(s.cost)/max(shareOf(n, l.limit[i]), 1), mostWhole>>shareBits)<<shareBits + 1
+		q.whole[i] = min(max(q.whole[i]*4, start), mostWhole)
+	}
 }

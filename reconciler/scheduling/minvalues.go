@@ -56,7 +56,7 @@ func keeps(other, room vector) int64 {
 	least := int64(1) << shareBits
 	for i, x := range room {
 		if x > 0 {
-			least = min(least, max(min(other[i], x), 0)<<shareBits/x)
+			least = min(least, shareOf(max(min(other[i], x), 0), x))
 		}
 	}
 	return least

@@ -2,7 +2,6 @@ package scheduling
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -176,17 +175,6 @@ func inTurn(s *solution) []packing {
 		return cmp.Or(slices.Compare(b.counts, a.counts), cmp.Compare(a.cand.price, b.cand.price))
 	})
 	return out
-}
-
-// raise makes what the solution needs too much of dearer.
-func (q *penalty) raise(l *limits, s *solution) {
-	for i, n := range l.need(s) {
-		if n <= l.left[i] {
-			continue
-		}
-		start := int64(s.cost)/max(n<<shareBits/max(l.limit[i], 1), 1)<<shareBits + 1
-		q.whole[i] = min(max(q.whole[i]*4, start), math.MaxInt64>>(shareBits+4))
-	}
 }
 
 // accept turns packings into nodes as far as the limits allow and says how

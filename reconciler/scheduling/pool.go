@@ -132,16 +132,20 @@ func (p *problem) compileTypes(pl *pool) {
 	daemons := p.newOverheads(pl.reqs, pl.taints)
 	sel := newSelector(pl.reqs)
 	var labelled, allowed, offered int
+	var all []catalog.Offering // of all types, one after the other
 	for _, it := range pl.catalog {
 		p.steps++
 		if !offers(it.Requirements, pl.reqs) {
 			continue
 		}
 		labelled++
-		found, excluded := p.launchable(pl, it, sel)
+		from := len(all)
+		var excluded bool
+		all, excluded = p.launchable(all, pl, it, sel)
 		if !excluded {
 			allowed++
 		}
+		found := all[from:len(all):len(all)]
 		if len(found) == 0 {
 			continue
 		}
@@ -172,9 +176,10 @@ func (p *problem) newType(pl *pool, it *catalog.InstanceType, over *overhead) *p
 	return &ptype{InstanceType: it, room: room, overhead: over, exotic: isExotic(it), use: pl.limits.of(it.Capacity)}
 }
 
-// launchable are the offerings that can be launched now, cheapest first.
+// launchable appends the offerings that can be launched now, cheapest first.
 // excluded says that policy leaves none of those that the template admits.
-func (p *problem) launchable(pl *pool, it *catalog.InstanceType, sel selector) (out []catalog.Offering, excluded bool) {
+func (p *problem) launchable(all []catalog.Offering, pl *pool, it *catalog.InstanceType, sel selector) (out []catalog.Offering, excluded bool) {
+	out = all
 	admitted, kept := 0, 0
 	for i := range it.Offerings {
 		o := &it.Offerings[i]
@@ -190,8 +195,8 @@ func (p *problem) launchable(pl *pool, it *catalog.InstanceType, sel selector) (
 			out = append(out, *o)
 		}
 	}
-	if !slices.IsSortedFunc(out, compareOffers) {
-		slices.SortFunc(out, compareOffers)
+	if found := out[len(all):]; !slices.IsSortedFunc(found, compareOffers) {
+		slices.SortFunc(found, compareOffers)
 	}
 	return out, admitted > 0 && kept == 0
 }

@@ -72,10 +72,13 @@ func (p *problem) tryToEmpty(from *node) {
 // spareFor is how many pods of the group the node takes as it is planned.
 func (p *problem) spareFor(to *node, g *group, most int64) int64 {
 	p.steps++
-	room := slices.Clone(to.cand.room)
-	room.addTimes(to.load, -1)
-	n := min(g.req.timesIn(room), most)
-	if n == 0 {
+	n := most
+	for r, x := range g.req {
+		if x > 0 {
+			n = min(n, (to.cand.room[r]-to.load[r])/x)
+		}
+	}
+	if n <= 0 {
 		return 0
 	}
 	if _, c := p.choiceOn(to, g); c == nil {
@@ -100,7 +103,8 @@ func (p *problem) choiceOn(to *node, g *group) (int, *combo) {
 	}
 	for _, id := range g.classes {
 		c := p.with(to.pl, to.combo, id)
-		if c == nil || c.at[to.cand.t] < 0 || c.all[c.at[to.cand.t]].price > to.cand.price {
+		// Where variety is asked for, the room was reckoned for these classes.
+		if c == nil || (c != to.combo && to.pl.minValues) || c.at[to.cand.t] < 0 || c.all[c.at[to.cand.t]].price > to.cand.price {
 			continue
 		}
 		return id, c
