@@ -5,18 +5,33 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
 )
 
-// catalogSize is the number of instance types of EC2.
-const catalogSize = 1363
+// wholeCatalog is every instance type, resolved for a region.
+func wholeCatalog(b *testing.B) []*catalog.InstanceType {
+	b.Helper()
+	data, err := catalog.Embedded("us-east-1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	types, err := data.Everywhere(catalog.DefaultSettings())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(types) < 1000 {
+		b.Fatalf("the catalog has %d types", len(types))
+	}
+	return types
+}
 
 // BenchmarkOffering is one NodePool over the whole catalog with nothing kept.
 func BenchmarkOffering(b *testing.B) {
 	f := newFleet(b, "al2023@v20260318")
 	e := engine(b, nil)
-	types := newTypes(b, manyTypes(catalogSize))
+	types := newTypes(b, FromCatalog(wholeCatalog(b)))
 	specs, err := NewSpecs(f)
 	if err != nil {
 		b.Fatal(err)
@@ -38,7 +53,7 @@ func BenchmarkOffering(b *testing.B) {
 func BenchmarkOfferingHit(b *testing.B) {
 	f := newFleet(b, "al2023@v20260318")
 	e := engine(b, nil)
-	types := newTypes(b, manyTypes(catalogSize))
+	types := newTypes(b, FromCatalog(wholeCatalog(b)))
 	specs, err := NewSpecs(f)
 	if err != nil {
 		b.Fatal(err)
@@ -56,9 +71,9 @@ func BenchmarkOfferingHit(b *testing.B) {
 
 // BenchmarkTypes is the conversion of the catalog, once for each set of prices.
 func BenchmarkTypes(b *testing.B) {
-	list := manyTypes(catalogSize)
+	list := wholeCatalog(b)
 	for b.Loop() {
-		newTypes(b, list)
+		newTypes(b, FromCatalog(list))
 	}
 }
 

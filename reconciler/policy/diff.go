@@ -34,7 +34,8 @@ type Diff struct {
 // PolicyChange is a difference of policies.
 type PolicyChange struct {
 	// Op is "add", "remove" or "change".
-	Op       string `json:"op"`
+	Op string `json:"op"`
+	// Resource is what differs, as Diff.Policies names it.
 	Resource string `json:"resource"`
 	// Fields are what differs of it.
 	Fields []string `json:"fields,omitempty"`

@@ -26,7 +26,7 @@ const (
 func watchMemory(cancel context.CancelCauseFunc, limit uint64) (stop func()) {
 	done := make(chan struct{})
 	go func() {
-		ticker := time.NewTicker(memoryTick)
+		ticker := time.NewTicker(memoryTick) //lint:impure it bounds the machine's memory; virtual time has none
 		defer ticker.Stop()
 		var base uint64
 		for {

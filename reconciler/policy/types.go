@@ -1,12 +1,17 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
 
+	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/open-policy-agent/opa/v1/ast"
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
@@ -47,6 +52,33 @@ type Types struct {
 	mu     sync.Mutex
 	prices map[string]*ast.Term
 }
+
+// FromCatalog are the types as policies see them. Offerings that cannot be had
+// at the moment are among them: an answer is kept longer than that lasts.
+func FromCatalog(types []*catalog.InstanceType) []InstanceType {
+	out := make([]InstanceType, len(types))
+	for i, it := range types {
+		t := InstanceType{
+			Name: it.Name, Labels: it.Requirements.Labels(), Capacity: it.Capacity, Allocatable: it.Allocatable,
+			Offerings: make([]Offering, len(it.Offerings)),
+		}
+		// Zone and capacity type are fixed by the offering, even where there is
+		// only one.
+		for _, key := range perOffering {
+			delete(t.Labels, key)
+		}
+		for j, o := range it.Offerings {
+			t.Offerings[j] = Offering{Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price}
+		}
+		slices.SortFunc(t.Offerings, func(a, b Offering) int {
+			return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+		})
+		out[i] = t
+	}
+	return out
+}
+
+var perOffering = []string{corev1.LabelTopologyZone, ec2v1.LabelTopologyZoneID, karpv1.CapacityTypeLabelKey}
 
 // NewTypes converts the instance types, which must have different names.
 func NewTypes(list []InstanceType) (*Types, error) {
