@@ -104,12 +104,16 @@ verify: generate ## Generate again and fail if anything differs from what is com
 		fi
 
 .PHONY: nightly
-nightly: ## Run what is too long for each change: every fuzz test for FUZZTIME, and the benchmarks.
+nightly: planted ## Run what is too long for each change: planted bugs, every fuzz test for FUZZTIME, and the benchmarks.
 	@$(SOURCES) '*_test.go' | xargs grep -oE '^func Fuzz[A-Za-z0-9_]+' | sed 's/:func / /' | while read -r file name; do \
 		echo "$(GO) test -run '^$$' -fuzz ^$$name\$$ -fuzztime $(FUZZTIME) ./$$(dirname $$file)"; \
 		$(TEST_ENV) $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname $$file)" </dev/null || exit 1; \
 	done
 	$(MAKE) bench BENCH="-rounds 10 $(BENCH)"
+
+.PHONY: planted
+planted: ## Plant known bugs one by one and fail unless the test named for each goes red.
+	$(TEST_ENV) $(GO) run ./test/tools/planted
 
 .PHONY: tidy-check
 tidy-check: ## Fail if go.mod or go.sum are not tidy.

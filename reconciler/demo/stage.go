@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -39,6 +40,9 @@ type stage struct {
 	tip    gitrepo.Hash
 
 	decisions []*decision.Decision
+	// refusals are what the simulated scheduler says of plans: nothing, unless
+	// the engine is wrong.
+	refusals []error
 }
 
 func newStage(ctx context.Context, o Options) (*stage, error) {
@@ -96,6 +100,11 @@ func (s *stage) setRepository() error {
 func (s *stage) watch(e pipeline.Event) {
 	if e.Decision != nil && e.Step == nil {
 		s.decisions = append(s.decisions, e.Decision)
+		if f := s.pipeline.Fleet(); f != nil && e.Decision.Verdict.Allowed {
+			if err := s.cloud.CheckPlan(&e.Decision.Proposal, f); err != nil {
+				s.refusals = append(s.refusals, fmt.Errorf("%s: %w", e.Decision.Summary, err))
+			}
+		}
 	}
 	s.print.event(e)
 }
@@ -147,7 +156,7 @@ func (s *stage) push(ctx context.Context, subject string, changes map[string][]b
 // pass lets virtual time go by, with a pass every second.
 func (s *stage) pass(ctx context.Context, d time.Duration) error {
 	for end := s.world.Now().Add(d); s.world.Now().Before(end); {
-		if err := s.pipeline.Pass(ctx); err != nil {
+		if err := errors.Join(append(s.refusals, s.pipeline.Pass(ctx))...); err != nil {
 			return err
 		}
 		if err := s.world.Clock.Advance(time.Second); err != nil {
