@@ -193,7 +193,7 @@ func (e *Engine) Decision(ctx context.Context, c Case, dq DecisionQuery) (Result
 		return Result{}, err
 	}
 	in := &dq.in
-	q := question{
+	q := &question{
 		stage: StageDecision, kind: in.Kind, digest: digest,
 		nodePool: in.Proposal.NodePool, scope: claimTypes(in.Proposal.Claims),
 	}

@@ -30,6 +30,8 @@ type question struct {
 	resources []string
 	// scope is what exclusions can be about.
 	scope scope
+	// id is the evaluation's.
+	id string
 	// ask evaluates the policies.
 	ask func(ctx context.Context) ([]element, error)
 }
@@ -47,9 +49,10 @@ func (a *answer) reproducible() bool { return a.failure == nil || a.failure.Caus
 
 // judge asks the question, or takes the failure that was recorded for it. The
 // error is that of ctx: it was the caller who gave up.
-func (e *Engine) judge(ctx context.Context, c Case, q question) (*answer, error) {
+func (e *Engine) judge(ctx context.Context, c Case, q *question) (*answer, error) {
+	q.id = e.evaluationID(q)
 	if e.options.Given != nil {
-		if f, ok := e.options.Given(e.evaluationID(q)); ok {
+		if f, ok := e.options.Given(q.id); ok {
 			return &answer{failure: &f}, nil
 		}
 	}
@@ -65,7 +68,7 @@ func (e *Engine) judge(ctx context.Context, c Case, q question) (*answer, error)
 
 // evaluate asks within bounds of time and memory. What ends it by a bound is an
 // answer too.
-func (e *Engine) evaluate(ctx context.Context, q question, deadline time.Duration) (*answer, error) {
+func (e *Engine) evaluate(ctx context.Context, q *question, deadline time.Duration) (*answer, error) {
 	timed, stop := context.WithTimeout(ctx, deadline)
 	defer stop()
 	bounded, cancel := context.WithCancelCause(timed)
@@ -132,7 +135,7 @@ func failsOpen(c Case, kind decision.Kind) bool {
 
 // newAnswer sorts the elements by kind. More than a record can hold is an
 // error.
-func newAnswer(els []element, q question) (*answer, error) {
+func newAnswer(els []element, q *question) (*answer, error) {
 	a := &answer{}
 	var exclude []element
 	for _, el := range els {
@@ -160,7 +163,7 @@ func newAnswer(els []element, q question) (*answer, error) {
 const evaluationHash = 16
 
 // evaluationID names an evaluation by the stage, its input and the policies.
-func (e *Engine) evaluationID(q question) string {
+func (e *Engine) evaluationID(q *question) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n", q.stage, q.digest, e.digest))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:evaluationHash]
 }

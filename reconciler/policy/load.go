@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -174,7 +173,7 @@ func intrusions(m *ast.Module, reserved map[string]ast.Ref) []decision.Finding {
 	for _, r := range m.Rules {
 		full := r.Ref()
 		ground := full.GroundPrefix()
-		for _, key := range slices.Sorted(maps.Keys(reserved)) {
+		for _, key := range sortedKeys(reserved) {
 			if ground.HasPrefix(reserved[key]) || (len(ground) < len(full) && reserved[key].HasPrefix(ground)) {
 				faults = append(faults, loadFinding(position(r.Location), "rule %s would change the shipped package %s: move it to a package of your own",
 					r.Head.Ref(), strings.TrimPrefix(key, "data.")))
@@ -231,4 +230,11 @@ func timePosition(ref ast.Ref, r *ast.Rule) *fleet.Position {
 	return position(cmp.Or(ref[0].Location, r.Location))
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

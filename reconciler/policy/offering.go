@@ -150,7 +150,7 @@ type offeringCache struct {
 }
 
 type cached struct {
-	question question
+	question *question
 	answer   *answer
 }
 
@@ -181,7 +181,7 @@ func (e *Engine) Offering(ctx context.Context, c Case, oq OfferingQuery) (Result
 	if hit := e.cache.get(key); hit != nil {
 		return e.result(c, hit.question, hit.answer), nil
 	}
-	q := question{
+	q := &question{
 		stage: StageOffering, nodePool: oq.nodePool, scope: poolTypes{oq.nodePool, oq.types},
 		digest:    digests(key.nodePool, key.spec, key.status, key.types),
 		resources: []string{"NodePool/" + oq.nodePool, "EC2NodeClass/" + oq.class},

@@ -31,7 +31,7 @@ type choice struct {
 
 // choices join elements that differ only in the instance type. Types that are
 // not in question are left out.
-func choices(els []element, q question) []choice {
+func choices(els []element, q *question) []choice {
 	byKey := map[string]*choice{}
 	for _, el := range els {
 		pool := cmp.Or(el.nodePool, q.nodePool)
@@ -178,10 +178,10 @@ func canonical(v any) ([]byte, error) {
 }
 
 // evaluation is the record of a question in the shape of OPA's decision log.
-func (e *Engine) evaluation(c Case, q question, a *answer) decision.Evaluation {
+func (e *Engine) evaluation(c Case, q *question, a *answer) decision.Evaluation {
 	ev := decision.Evaluation{
 		Labels:     e.labels,
-		DecisionID: e.evaluationID(q),
+		DecisionID: q.id,
 		Bundles:    map[string]decision.Bundle{"reeve": {Revision: e.digest}},
 		Path:       "reeve/" + string(q.stage),
 		Result:     a.record.result,

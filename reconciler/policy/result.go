@@ -12,7 +12,7 @@ import (
 
 // result applies the case to an answer: exceptions, positions, and whether the
 // kind goes ahead without a verdict.
-func (e *Engine) result(c Case, q question, a *answer) Result {
+func (e *Engine) result(c Case, q *question, a *answer) Result {
 	out := Result{Evaluation: e.evaluation(c, q, a)}
 	if a.failure != nil {
 		f := failureFinding(q, *a.failure)
@@ -45,7 +45,7 @@ func (e *Engine) result(c Case, q question, a *answer) Result {
 
 // exclusions are those that no exception lifts; one that is lifted is a
 // warning, so that it shows wherever it applies.
-func (e *Engine) exclusions(c Case, q question, a *answer, out *Result) {
+func (e *Engine) exclusions(c Case, q *question, a *answer, out *Result) {
 	for _, ch := range a.exclude {
 		pool := "NodePool/" + ch.nodePool
 		if ex := exceptionFor(c, ch.body.ID, append([]string{pool}, q.resources...)...); ex != nil {
@@ -154,7 +154,7 @@ func expired(c Case) []decision.Finding {
 }
 
 // failureFinding stands for a missing verdict.
-func failureFinding(q question, f Failure) decision.Finding {
+func failureFinding(q *question, f Failure) decision.Finding {
 	out := decision.Finding{
 		Rule: RuleVerdict, Severity: severityError, Title: "The policies gave no verdict",
 		Message: fmt.Sprintf("stage %s: %s", q.stage, f.Error), Cause: f.Cause,

@@ -43,7 +43,7 @@ func (e *Engine) Spec(ctx context.Context, c Case, in SpecInput) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
-	q := question{stage: StageSpec, digest: digest, scope: noTypes{}}
+	q := &question{stage: StageSpec, digest: digest, scope: noTypes{}}
 	q.ask = func(ctx context.Context) ([]element, error) {
 		out, err := e.elements(ctx, string(StageSpec), input, c.Now)
 		if err != nil {

@@ -2,7 +2,11 @@ package policy
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"hash"
 	"slices"
 	"sync"
 
@@ -12,7 +16,6 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/catalog"
-	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
@@ -83,62 +86,111 @@ var perOffering = []string{corev1.LabelTopologyZone, ec2v1.LabelTopologyZoneID, 
 // NewTypes converts the instance types, which must have different names.
 func NewTypes(list []InstanceType) (*Types, error) {
 	t := &Types{list: make(map[string]InstanceType, len(list)), prices: map[string]*ast.Term{}}
-	items := make([][2]*ast.Term, 0, len(list))
 	for _, it := range list {
 		if _, twice := t.list[it.Name]; twice {
 			return nil, fmt.Errorf("instance type %s is given twice", it.Name)
 		}
 		t.list[it.Name] = it
 		t.names = append(t.names, it.Name)
-		items = append(items, ast.Item(ast.StringTerm(it.Name), it.term()))
 	}
 	slices.Sort(t.names)
-	t.term = ast.NewTerm(ast.NewObject(items...))
-	b, err := canonical(t.list)
-	if err != nil {
-		return nil, fmt.Errorf("instance types: %w", err)
+	c := &converter{words: map[string]*ast.Term{}, amounts: map[amount]*ast.Term{}, sum: sha256.New()}
+	items := make([][2]*ast.Term, 0, len(list))
+	for _, name := range t.names {
+		it := t.list[name]
+		items = append(items, ast.Item(ast.StringTerm(name), c.instanceType(&it)))
 	}
-	t.digest = decision.Digest(b)
+	t.term = ast.NewTerm(ast.NewObject(items...))
+	t.digest = "sha256:" + hex.EncodeToString(c.sum.Sum(nil))
 	return t, nil
 }
 
 // Digest is the SHA-256 of the types and prices.
 func (t *Types) Digest() string { return t.digest }
 
-// term is the type as toValue would convert its JSON, without the detour.
-func (it *InstanceType) term() *ast.Term {
-	offerings := make([]*ast.Term, len(it.Offerings))
-	for i, o := range it.Offerings {
-		offerings[i] = ast.ObjectTerm(
-			ast.Item(ast.InternedTerm("zone"), ast.InternedTerm(o.Zone)),
-			ast.Item(ast.InternedTerm("capacityType"), ast.InternedTerm(o.CapacityType)),
+// converter makes of types what toValue would make of their JSON, without the
+// detour, and sums up all that it converts. Words and amounts come again and
+// again: each becomes one term.
+type converter struct {
+	words   map[string]*ast.Term
+	amounts map[amount]*ast.Term
+	sum     hash.Hash
+	buf     []byte
+}
+
+// amount is one of a resource.
+type amount struct {
+	name corev1.ResourceName
+	n    int64
+}
+
+func (c *converter) instanceType(it *InstanceType) *ast.Term {
+	c.buf = c.buf[:0]
+	out := ast.ObjectTerm(
+		ast.Item(ast.InternedTerm("name"), c.word(it.Name)),
+		ast.Item(ast.InternedTerm("labels"), c.labels(it.Labels)),
+		ast.Item(ast.InternedTerm("capacity"), c.list(it.Capacity)),
+		ast.Item(ast.InternedTerm("allocatable"), c.list(it.Allocatable)),
+		ast.Item(ast.InternedTerm("offerings"), c.offerings(it.Offerings)),
+	)
+	c.sum.Write(c.buf)
+	return out
+}
+
+// word is a term for a text, which counts for the digest with its length.
+func (c *converter) word(s string) *ast.Term {
+	c.number(int64(len(s)))
+	c.buf = append(c.buf, s...)
+	t := c.words[s]
+	if t == nil {
+		t = ast.StringTerm(s)
+		c.words[s] = t
+	}
+	return t
+}
+
+// number counts for the digest.
+func (c *converter) number(n int64) { c.buf = binary.BigEndian.AppendUint64(c.buf, uint64(n)) }
+
+func (c *converter) labels(labels map[string]string) *ast.Term {
+	c.number(int64(len(labels)))
+	items := make([][2]*ast.Term, 0, len(labels))
+	for _, k := range sortedKeys(labels) {
+		items = append(items, ast.Item(c.word(k), c.word(labels[k])))
+	}
+	return ast.NewTerm(ast.NewObject(items...))
+}
+
+func (c *converter) list(l resources.List) *ast.Term {
+	c.number(int64(len(l)))
+	items := make([][2]*ast.Term, 0, len(l))
+	for _, name := range l.Names() {
+		key := c.word(string(name))
+		c.number(l[name])
+		a := amount{name, l[name]}
+		t := c.amounts[a]
+		if t == nil {
+			q := resources.Quantity(name, l[name])
+			t = ast.StringTerm(q.String())
+			c.amounts[a] = t
+		}
+		items = append(items, ast.Item(key, t))
+	}
+	return ast.NewTerm(ast.NewObject(items...))
+}
+
+func (c *converter) offerings(list []Offering) *ast.Term {
+	c.number(int64(len(list)))
+	out := make([]*ast.Term, len(list))
+	for i, o := range list {
+		c.number(int64(o.Price))
+		out[i] = ast.ObjectTerm(
+			ast.Item(ast.InternedTerm("zone"), c.word(o.Zone)),
+			ast.Item(ast.InternedTerm("capacityType"), c.word(o.CapacityType)),
 			ast.Item(ast.InternedTerm("price"), ast.NewTerm(ast.Number(o.Price.Decimal()))),
 		)
 	}
-	return ast.ObjectTerm(
-		ast.Item(ast.InternedTerm("name"), ast.StringTerm(it.Name)),
-		ast.Item(ast.InternedTerm("labels"), labelsTerm(it.Labels)),
-		ast.Item(ast.InternedTerm("capacity"), amountsTerm(it.Capacity)),
-		ast.Item(ast.InternedTerm("allocatable"), amountsTerm(it.Allocatable)),
-		ast.Item(ast.InternedTerm("offerings"), ast.ArrayTerm(offerings...)),
-	)
-}
-
-func labelsTerm(labels map[string]string) *ast.Term {
-	items := make([][2]*ast.Term, 0, len(labels))
-	for k, v := range labels {
-		items = append(items, ast.Item(ast.StringTerm(k), ast.StringTerm(v)))
-	}
-	return ast.NewTerm(ast.NewObject(items...))
-}
-
-func amountsTerm(l resources.List) *ast.Term {
-	items := make([][2]*ast.Term, 0, len(l))
-	for name, amount := range l {
-		q := resources.Quantity(name, amount)
-		items = append(items, ast.Item(ast.StringTerm(string(name)), ast.StringTerm(q.String())))
-	}
-	return ast.NewTerm(ast.NewObject(items...))
+	return ast.ArrayTerm(out...)
 }
 
 // Prices are those of the named types; names that are none are left out.
