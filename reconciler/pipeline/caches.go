@@ -49,7 +49,7 @@ func (c *caches) resolve(data *catalog.Data, class *ec2v1.EC2NodeClass, s catalo
 	if err != nil {
 		return nil, err
 	}
-	judged, err := forPolicies(types)
+	judged, err := policy.NewTypes(policy.FromCatalog(types))
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,11 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/policy"
 )
@@ -35,20 +32,4 @@ func (w *World) judgeDecision(ctx context.Context, d *decision.Decision, types *
 		return policy.Result{}, fmt.Errorf("judge %s: %w", d.Kind, err)
 	}
 	return w.Judge.Decision(ctx, policy.Case{Fleet: w.Fleet, Now: w.Snapshot.Time, Round: round}, query)
-}
-
-// forPolicies are instance types in the form that policies see.
-func forPolicies(types []*catalog.InstanceType) (*policy.Types, error) {
-	out := make([]policy.InstanceType, 0, len(types))
-	for _, t := range types {
-		it := policy.InstanceType{Name: t.Name, Labels: t.Requirements.Labels(), Capacity: t.Capacity, Allocatable: t.Allocatable, Offerings: []policy.Offering{}}
-		for _, o := range t.Offerings {
-			it.Offerings = append(it.Offerings, policy.Offering{Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price})
-		}
-		slices.SortFunc(it.Offerings, func(a, b policy.Offering) int {
-			return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
-		})
-		out = append(out, it)
-	}
-	return policy.NewTypes(out)
 }
