@@ -14,7 +14,7 @@ FUZZTIME ?= 1m
 CORE     := requirements fleet catalog cluster scheduling lifecycle decision resources
 COVERAGE := 85
 # The packages that start goroutines: tested with the race detector.
-RACE     := ledger gitrepo spec policy pipeline
+RACE     := ledger gitrepo spec policy
 
 present   = $(foreach p,$(1),$(if $(wildcard reconciler/$(p)/*.go),./reconciler/$(p)))
 CORE_PKGS = $(call present,$(CORE))
