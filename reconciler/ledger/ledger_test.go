@@ -159,6 +159,9 @@ Epoch: 1`, ds[2].ID, ds[3].ID, s.spec[0])
 	if diff := cmp.Diff(want, pair); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
+	if got := s.git("log", "--format=%s", branch); !strings.Contains(got, "\nlaunched: provision(default): 1 × c5a.2xlarge for 2 pods\n") {
+		t.Errorf("subjects:\n%s", got)
+	}
 	if got := s.git("log", "-1", "--format=%an %ae %aI", branch); !strings.HasPrefix(got, "Reeve reeve@myeks.invalid 2026-04-06T12:00:") {
 		t.Errorf("author %s", got)
 	}

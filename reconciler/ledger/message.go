@@ -38,7 +38,7 @@ func verdictWord(d *decision.Decision) string {
 type message struct {
 	decisions []*decision.Decision
 	outcomes  []*decision.Outcome
-	notes     []string
+	about     map[string]string // summaries of the decisions that outcomes belong to
 	epoch     int64
 	skipCI    bool
 }
@@ -84,6 +84,9 @@ func (m *message) subject() string {
 		return oneLine(m.decisions[0].Summary)
 	case len(m.decisions) > 1:
 		return fmt.Sprintf("%d decisions: %s", len(m.decisions), tally(m.decisions, func(d *decision.Decision) string { return string(d.Kind) }))
+	case len(m.outcomes) == 1:
+		o := m.outcomes[0]
+		return oneLine(string(o.State) + ": " + m.about[o.Decision])
 	case len(m.outcomes) > 0:
 		return fmt.Sprintf("%d outcomes: %s", len(m.outcomes), tally(m.outcomes, func(o *decision.Outcome) string { return string(o.State) }))
 	default:
@@ -91,6 +94,7 @@ func (m *message) subject() string {
 	}
 }
 
+// body lists what the subject only counts.
 func (m *message) body() []string {
 	var out []string
 	if len(m.decisions) > 1 {
@@ -98,7 +102,12 @@ func (m *message) body() []string {
 			out = append(out, "* "+oneLine(d.Summary))
 		}
 	}
-	return append(out, m.notes...)
+	if len(m.decisions) > 0 || len(m.outcomes) > 1 {
+		for _, o := range m.outcomes {
+			out = append(out, "* "+oneLine(string(o.State)+": "+m.about[o.Decision]))
+		}
+	}
+	return out
 }
 
 // tally counts words in the order of their first use: "2 × drift, expire".

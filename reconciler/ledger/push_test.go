@@ -220,6 +220,36 @@ func TestAHandoverIsMadeAgainOnWhatTheOldLeaderStillPushed(t *testing.T) {
 	}
 }
 
+func TestWhatARelievedLeaderStillDecidedIsRecordedLate(t *testing.T) {
+	s, old, ds := story(t)
+	next := s.lead()
+	s.advance(next, ds[2], decision.Claimed)
+	must(t, next.Push(ctx, s.tick(), true))
+	// The old leader does not know yet.
+	p := s.provision("late")
+	s.pass(old, 9, []*decision.Decision{p}, ds[1])
+	s.outcomes = map[string]*decision.Outcome{}
+	s.advance(old, ds[2], decision.Failed)
+	s.advance(old, p, decision.Claimed)
+	if err := old.Push(ctx, s.tick(), true); !errors.Is(err, port.ErrFenced) {
+		t.Fatalf("push of the old leader: %v", err)
+	}
+	third := s.lead()
+	if res := s.proved(); res.Epoch != 3 || res.Decisions != 10 {
+		t.Errorf("%s", res)
+	}
+	if got := s.git("log", "--format=%B", branch); !strings.Contains(got, "Recorded late: epoch 1 had ended") {
+		t.Error("no message says that something was recorded late")
+	}
+	open := third.Open()
+	if len(open) != 2 || open[0].Outcome.State != decision.Claimed || open[1].Decision.ID != p.ID || open[1].Outcome.State != decision.Claimed {
+		t.Errorf("open: %v", ids(open))
+	}
+	if s.spool.entries() != 0 {
+		t.Errorf("%d entries are left in the spool", s.spool.entries())
+	}
+}
+
 func TestAPushThatFailsLeavesEverythingForTheNext(t *testing.T) {
 	s, l, ds := story(t)
 	hook := filepath.Join(s.dir, "hooks", "pre-receive")

@@ -185,19 +185,26 @@ func (l *Ledger) again(ctx context.Context, e *spoolEntry) error {
 	if err != nil {
 		return err
 	}
+	redo := *e
+	if !has && e.Epoch < l.leader.Epoch {
+		if redo, err = l.late(e); err != nil {
+			return err
+		}
+		has = len(redo.ops) == 0
+	}
 	if has {
 		l.spooled -= e.size
 		return l.opts.Spool.Delete(ctx, e.key)
 	}
-	l.fetchTrees(ctx, e)
-	redo := *e
-	redo.ops = slices.DeleteFunc(slices.Clone(e.ops), func(o op) bool {
+	l.fetchTrees(ctx, &redo)
+	lost := len(redo.ops)
+	redo.ops = slices.DeleteFunc(slices.Clone(redo.ops), func(o op) bool {
 		// A fleet whose tree is lost with its branch cannot be put back. The
 		// decisions about it still are.
 		return o.tree != "" && l.bring(o.tree) != nil
 	})
-	if len(redo.ops) < len(e.ops) {
-		redo.Message = addNote(e.Message, "The fleet's tree is lost: its branch was rewritten before this was pushed.")
+	if len(redo.ops) < lost {
+		redo.Message = addNote(redo.Message, "The fleet's tree is lost: its branch was rewritten before this was pushed.")
 	}
 	if e.Lean {
 		redo.Message = addNote(redo.Message, "The cluster's state is left out: it did not fit into the spool.")
@@ -220,6 +227,44 @@ func (l *Ledger) fetchTrees(ctx context.Context, e *spoolEntry) {
 			return
 		}
 	}
+}
+
+// late is what remains of an entry that a leader spooled after it had been
+// relieved: the decisions and outcomes it may have acted on. State and inputs
+// are the present leader's, and so are outcomes that have gone another way.
+func (l *Ledger) late(e *spoolEntry) (spoolEntry, error) {
+	redo := *e
+	redo.ops = nil
+	refused := map[string]bool{} // outcomes that are not taken
+	for _, o := range e.ops {
+		id, marker := strings.CutPrefix(o.path, openDir+"/")
+		switch {
+		case marker && refused[id], !marker && dayOf(o.path) == "", strings.HasSuffix(o.path, summaryFile):
+			continue
+		case strings.HasSuffix(o.path, outcomeSuffix):
+			b, ok, err := l.ed.Read(o.path)
+			if err != nil {
+				return redo, err
+			}
+			if ok && !grown(b, o.content) {
+				if out, err := decision.DecodeOutcome(o.content); err == nil {
+					refused[out.Decision] = true
+				}
+				continue
+			}
+		}
+		redo.ops = append(redo.ops, o)
+	}
+	redo.Message = addNote(replaceEpoch(e.Message, l.leader.Epoch), fmt.Sprintf("Recorded late: epoch %d had ended when this was decided.", e.Epoch))
+	return redo, nil
+}
+
+func replaceEpoch(msg string, epoch int64) string {
+	i := strings.LastIndex(msg, trailerEpoch+": ")
+	if i < 0 {
+		return msg
+	}
+	return fmt.Sprintf("%s%s: %d\n", msg[:i], trailerEpoch, epoch)
 }
 
 // addNote puts a paragraph before the trailers.
@@ -257,14 +302,18 @@ func (l *Ledger) hasEntry(e *spoolEntry) (bool, error) {
 	return checked, nil
 }
 
-// grown says whether an outcome has got further than another.
+// grown says whether an outcome goes on from where another ends.
 func grown(from, to []byte) bool {
 	a, err := decision.DecodeOutcome(from)
 	if err != nil {
 		return false
 	}
 	b, err := decision.DecodeOutcome(to)
-	return err == nil && len(b.Steps) > len(a.Steps)
+	if err != nil {
+		return false
+	}
+	ok, err := continues(a, b)
+	return ok && err == nil && len(b.Steps) > len(a.Steps)
 }
 
 // remember takes an entry over into memory as if it had been planned here.

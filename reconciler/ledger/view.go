@@ -327,7 +327,7 @@ func (v *View) read(p string) ([]byte, error) {
 	return b, nil
 }
 
-// files is a directory as a file system with its id; a missing one is empty.
+// files is a directory as a file system, with its id.
 func (v *View) files(dir string) (fs.FS, string, error) {
 	e, err := v.repo.Entry(v.commit.Tree, dir)
 	if err != nil {

@@ -60,10 +60,7 @@ func (l *Ledger) trim(p *plan, day string) error {
 		delete(l.mem.inTip, day)
 		return err
 	}
-	keep, err := l.stays(p, v, day)
-	if err != nil {
-		return err
-	}
+	keep := l.stays(p, day)
 	removed, err := l.sweep(p, v, dir, keep)
 	if err != nil || !removed {
 		return err
@@ -83,17 +80,15 @@ type trimmedDay struct {
 }
 
 // stays are the files of a day that open decisions need.
-func (l *Ledger) stays(p *plan, v *View, day string) (map[string]bool, error) {
+func (l *Ledger) stays(p *plan, day string) map[string]bool {
 	keep := map[string]bool{}
-	add := func(r *openRecord) {
+	for _, r := range l.mem.open {
+		if dayOf(r.path) != day {
+			continue
+		}
 		keep[r.path], keep[outcomePath(r.path)] = true, true
 		for _, id := range listIDs(r.decision) {
 			keep[listPath(r.decision.Time, id)] = true
-		}
-	}
-	for _, r := range l.mem.open {
-		if dayOf(r.path) == day {
-			add(r)
 		}
 	}
 	// A file that this very plan writes stays too.
@@ -102,7 +97,7 @@ func (l *Ledger) stays(p *plan, v *View, day string) (map[string]bool, error) {
 			keep[o.path] = true
 		}
 	}
-	return keep, nil
+	return keep
 }
 
 // sweep removes the other files of a day.
