@@ -265,6 +265,7 @@ func TestSubjectsNameWhatADecisionIsAbout(t *testing.T) {
 		"c1":       {Kind: Drift, Proposal: Proposal{Nodes: []Node{{Name: "n1", Claim: "c1"}}}},
 		"01234567": {Kind: Accept, Proposal: Proposal{Spec: &SpecChange{Commit: "0123456789"}}},
 		"epoch3":   {Kind: Handover, Proposal: Proposal{Handover: &Leader{Epoch: 3}}},
+		"pending":  {Kind: Provision, Proposal: Proposal{Unplaced: []Unplaced{{Reason: "policy"}}}},
 		"i-1":      {Kind: Reclaim, Proposal: Proposal{Instances: []Instance{{ID: "i-1"}}}},
 		"revert":   {Kind: Revert},
 	}

@@ -123,6 +123,8 @@ func (d *Decision) Subject() string {
 		return p.NodePool
 	case len(p.Instances) == 1:
 		return p.Instances[0].ID
+	case len(p.Unplaced) > 0:
+		return "pending"
 	default:
 		return string(d.Kind)
 	}

@@ -193,7 +193,8 @@ func (p *Pipeline) reconcile(ctx context.Context, now time.Time) error {
 	return p.act(ctx, snap, decisions)
 }
 
-// Stop records what is not recorded yet and pushes everything.
+// Stop records what is not recorded yet, pushes everything and closes the
+// ledger. No pass may follow.
 func (p *Pipeline) Stop(ctx context.Context) error {
 	if p.stopped != nil {
 		return p.stopped
@@ -208,7 +209,10 @@ func (p *Pipeline) Stop(ctx context.Context) error {
 			return fmt.Errorf("record: %w", err)
 		}
 	}
-	return p.push(ctx, now, true)
+	if err := p.Ledger.Close(ctx, now); err != nil {
+		return fmt.Errorf("close the ledger: %w", err)
+	}
+	return nil
 }
 
 // push pushes and remembers when acting has to end.

@@ -187,6 +187,9 @@ type Ledger interface {
 	// at once when forced. An error of kind ErrFenced or ErrConflict means:
 	// stop acting.
 	Push(ctx context.Context, now time.Time, force bool) error
+	// Close writes what is written only now and then, such as summaries, and
+	// pushes everything. Nothing may be appended after it.
+	Close(ctx context.Context, now time.Time) error
 	// Unpushed is how many decisions are not pushed yet, and since when.
 	Unpushed() (n int, since time.Time)
 }

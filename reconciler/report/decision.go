@@ -106,7 +106,7 @@ func (p *printer) claims(d *decision.Decision) {
 	p.line("Nodes to create, %s in all", d.Proposal.Cost)
 	for i := range claims {
 		c := &claims[i]
-		p.line("  %s: %s %s %s, %s, for %d pods (%s)", cmp.Or(c.Name, fmt.Sprintf("claim %d", c.Index)),
+		p.line("  %s: %s %s %s, %s, pods: %d (%s)", cmp.Or(c.Name, fmt.Sprintf("claim %d", c.Index)),
 			c.InstanceType, c.Zone, c.CapacityType, c.Price, c.PodCount(), c.Requests)
 		if len(c.Cheapest) > 1 {
 			var alt []string
