@@ -23,6 +23,7 @@ type World struct {
 	Repeats map[string]int
 
 	caches *caches
+	digest string
 }
 
 // NewWorld makes a world of its own, without a cache to share.
@@ -47,7 +48,16 @@ func (w *World) inputs() decision.Inputs {
 		Policies:   w.Judge.Digest(),
 		Types:      w.Catalog.TypesDigest(),
 		Prices:     w.Catalog.PricesDigest(),
+		State:      w.state(),
 	}
+}
+
+// state is the digest of the snapshot, computed once.
+func (w *World) state() string {
+	if w.digest == "" {
+		w.digest = w.Snapshot.Digest()
+	}
+	return w.digest
 }
 
 // finish turns a judged proposal into a sealed decision.

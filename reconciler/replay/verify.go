@@ -2,11 +2,13 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/ledger"
 	"github.com/reeve-project/reeve/reconciler/policy"
+	"github.com/reeve-project/reeve/reconciler/port"
 )
 
 // Verify proves a decision branch as ledger.Verify does, and also that the
@@ -21,31 +23,59 @@ func Verify(ctx context.Context, src ledger.Source) (*ledger.Result, error) {
 func (r *Replayer) digests(ctx context.Context, e ledger.Entry) []string {
 	r.bound()
 	d := e.Decision
-	if d.Inputs.Fleet == "" || d.Kind == decision.Accept || d.Kind == decision.Reject {
-		// Of a commit under judgement replay makes everything again.
+	if d.Inputs.Fleet == "" {
 		return nil
 	}
-	src, err := e.View.Accepted()
+	src, files, err := judged(e)
 	if err != nil {
 		return []string{err.Error()}
-	}
-	if src == nil {
-		return []string{"no fleet was in force"}
 	}
 	f, err := r.fleet(ctx, d.Cluster, src)
 	if err != nil {
-		return []string{fmt.Sprintf("the accepted fleet: %v", err)}
-	}
-	files, err := e.View.Policies()
-	if err != nil {
-		return []string{err.Error()}
+		return []string{fmt.Sprintf("the recorded fleet: %v", err)}
 	}
 	var wrong []string
+	if d.Inputs.State != "" {
+		wrong = state(e)
+	}
 	if got := decision.Digest(f.Document); got != d.Inputs.Fleet {
 		wrong = append(wrong, fmt.Sprintf("the fleet has the digest %s, the decision names %s", got, d.Inputs.Fleet))
 	}
-	if got := policy.RecordedBundle(files, f.Policy).Digest(); got != d.Inputs.Policies {
+	if got := policy.RecordedBundle(files, f.Policy).Digest(); d.Inputs.Policies != "" && got != d.Inputs.Policies {
 		wrong = append(wrong, fmt.Sprintf("the policies have the digest %s, the decision names %s", got, d.Inputs.Policies))
 	}
 	return wrong
+}
+
+// judged are the fleet that a decision names and the policies that judged it:
+// those under judgement of an accept or reject, those in force of all others.
+func judged(e ledger.Entry) (*port.Source, map[string][]byte, error) {
+	if sc := e.Decision.Proposal.Spec; sc != nil {
+		files, policies, ok, err := e.View.Proposed()
+		if err == nil && !ok {
+			err = errors.New("the proposed fleet is not in the commit")
+		}
+		return &port.Source{Commit: sc.Commit, Tree: sc.Tree, Files: files}, policies, err
+	}
+	src, err := e.View.Accepted()
+	if err != nil {
+		return nil, nil, err
+	}
+	if src == nil {
+		return nil, nil, errors.New("no fleet was in force")
+	}
+	policies, err := e.View.Policies()
+	return src, policies, err
+}
+
+// state says whether the recorded cluster is the one the decision names.
+func state(e ledger.Entry) []string {
+	snap, err := e.View.Snapshot()
+	if err != nil {
+		return []string{fmt.Sprintf("the recorded state: %v", err)}
+	}
+	if got := snap.Digest(); got != e.Decision.Inputs.State {
+		return []string{fmt.Sprintf("the state has the digest %s, the decision names %s", got, e.Decision.Inputs.State)}
+	}
+	return nil
 }
