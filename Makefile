@@ -92,7 +92,7 @@ bench: ## Run the benchmarks, write build/bench.json, compare with the merge bas
 	$(GO) run ./test/tools/bench $(BENCH)
 
 .PHONY: generate
-generate: ## Write everything that is generated: JSON schemas, CUE made from CRDs.
+generate: ## Write everything that is generated: JSON schemas, references, CUE made from CRDs.
 	$(GO) generate $(GENERATORS)
 
 .PHONY: verify

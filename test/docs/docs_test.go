@@ -229,9 +229,6 @@ var built string
 
 func buildReeve(t *testing.T) string {
 	t.Helper()
-	if d := os.Getenv("DEVBIN"); d != "" {
-		return d
-	}
 	dir, err := reeve()
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ var own = []ownRule{
 	{policy.RuleVersion, "all", "warn", "The file is in the syntax before Rego v1",
 		"It is taken as that. `opa fmt --v0-v1 --write` brings it up to date."},
 	{policy.RuleVerdict, "all", "deny", "A policy gave no verdict",
-		"An evaluation failed, took longer than `cluster.judge.deadline`, or was undefined. That denies, except for the kinds of\n" +
+		"An evaluation failed, took longer than `cluster.judge.deadline` or too much memory, or was undefined. That denies, except for the kinds of\n" +
 			"decision in `cluster.judge.failOpen`, for which it is a warning."},
 	{policy.RuleException, "spec", "warn", "An exception has expired",
 		"It lifts nothing any more. Remove it, or renew it in a commit that says why."},
