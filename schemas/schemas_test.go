@@ -93,7 +93,7 @@ func TestTheSchemasRefuseWhatTheCRDsRefuse(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			def := definition(t, tc.definition)
-			v := def.Unify(def.Context().CompileString(tc.cue))
+			v := def.Unify(cuecontext.New().CompileString(tc.cue))
 			err := v.Validate(cue.Concrete(true))
 			switch {
 			case tc.want == "" && err != nil:

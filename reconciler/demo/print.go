@@ -32,7 +32,11 @@ func (p *printer) event(e pipeline.Event) {
 }
 
 func (p *printer) decision(at string, d *decision.Decision) {
-	fmt.Fprintf(p.w, "  %s  %-9s %s\n", at, report.Status(d, nil), d.Summary)
+	word := report.Status(d, nil)
+	if word == "open" {
+		word = "allowed"
+	}
+	fmt.Fprintf(p.w, "  %s  %-9s %s\n", at, word, d.Summary)
 	for _, f := range d.Verdict.Violations {
 		where := ""
 		if f.Position != nil {

@@ -211,7 +211,7 @@ func (l *Ledger) planInputs(p *plan, e port.Entry) error {
 		l.replace(p, policiesDir, in.Policies)
 	}
 	if in.Catalog != nil && in.Catalog != l.mem.catalog && usesCatalog(e.Decisions) {
-		l.replace(p, catalogDir, in.Catalog.Files())
+		l.replace(p, CatalogDir, in.Catalog.Files())
 		p.catalog = in.Catalog
 	}
 	return nil

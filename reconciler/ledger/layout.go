@@ -51,10 +51,17 @@ const (
 	fleetDir     = inputsDir + "/fleet"
 	policiesDir  = inputsDir + "/policies"
 	proposedDir  = inputsDir + "/proposed"
-	catalogDir   = inputsDir + "/catalog"
 
 	listsDir    = "lists"
 	summaryFile = "SUMMARY.md"
+)
+
+// Folders whose contents View.ID names.
+const (
+	// CatalogDir holds types and prices.
+	CatalogDir = inputsDir + "/catalog"
+	// ProposedFleetDir holds the fleet that an accept or reject has judged.
+	ProposedFleetDir = proposedDir + "/fleet"
 )
 
 // owned are the entries of the root that belong to the ledger. All others are

@@ -74,7 +74,7 @@ func (l *Ledger) load(tip gitrepo.Hash, now time.Time) error {
 }
 
 func (l *Ledger) loadInputs(v *View, _ time.Time) error {
-	for _, dir := range []string{stateDir, policiesDir, catalogDir} {
+	for _, dir := range []string{stateDir, policiesDir, CatalogDir} {
 		files, err := v.blobs(dir)
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func (m *memory) note(o op) {
 }
 
 func isCompared(path string) bool {
-	for _, dir := range []string{stateDir, policiesDir, catalogDir} {
+	for _, dir := range []string{stateDir, policiesDir, CatalogDir} {
 		if strings.HasPrefix(path, dir+"/") {
 			return true
 		}

@@ -96,7 +96,6 @@ type seen struct {
 	handover bool
 	commit   int // number in the chain
 	claims   []string
-	steps    int
 	final    bool
 	left     bool // its file has left the tip
 }

@@ -92,7 +92,7 @@ func (w *verifier) digests(v *View, d *decision.Decision) error {
 
 // catalog computes the digests of types and prices, once for each catalog.
 func (w *verifier) catalog(v *View) (types, prices string, err error) {
-	tree, _, err := v.tree(catalogDir)
+	tree, _, err := v.tree(CatalogDir)
 	if err != nil {
 		return "", "", err
 	}
@@ -101,7 +101,7 @@ func (w *verifier) catalog(v *View) (types, prices string, err error) {
 	}
 	var parts [][]byte
 	for _, name := range []string{catalog.TypesFile, catalog.OnDemandFile, catalog.SpotFile} {
-		b, err := v.read(catalogDir + "/" + name)
+		b, err := v.read(CatalogDir + "/" + name)
 		if err != nil {
 			return "", "", err
 		}

@@ -98,7 +98,7 @@ func (v *View) Proposed() (files fs.FS, policies map[string][]byte, ok bool, err
 	if _, ok, err = v.tree(proposedDir); err != nil || !ok {
 		return nil, nil, false, err
 	}
-	if files, _, err = v.files(proposedDir + "/fleet"); err != nil {
+	if files, _, err = v.files(ProposedFleetDir); err != nil {
 		return nil, nil, false, err
 	}
 	policies, err = v.contents(proposedDir + "/policies")
@@ -108,11 +108,21 @@ func (v *View) Proposed() (files fs.FS, policies map[string][]byte, ok bool, err
 // Catalog is the catalog that the last decisions up to the commit used. It
 // fails with gitrepo.ErrNotFound before the first.
 func (v *View) Catalog() (*catalog.Data, error) {
-	data, err := catalog.FromFiles(func(name string) ([]byte, error) { return v.read(catalogDir + "/" + name) })
+	data, err := catalog.FromFiles(func(name string) ([]byte, error) { return v.read(CatalogDir + "/" + name) })
 	if err != nil {
 		return nil, fmt.Errorf("catalog at commit %s: %w", v.Commit(), err)
 	}
 	return data, nil
+}
+
+// ID is the Git object id of a file or folder of the ledger at the commit, empty
+// if there is none: equal ids are equal contents.
+func (v *View) ID(name string) (string, error) {
+	e, err := v.repo.Entry(v.commit.Tree, name)
+	if errors.Is(err, gitrepo.ErrNotFound) {
+		return "", nil
+	}
+	return e.Hash.String(), err
 }
 
 // Decision is a decision that is in the tree of the commit, with its outcome as

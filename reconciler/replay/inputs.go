@@ -119,7 +119,12 @@ func (r *Replayer) judge(f *fleet.Fleet, files map[string][]byte, d *decision.De
 }
 
 func (r *Replayer) catalog(e ledger.Entry) (*catalog.Data, error) {
-	key := e.Decision.Inputs.Types + e.Decision.Inputs.Prices
+	// By what the commit holds and not by what the decision names: that they are
+	// the same is what is to be shown.
+	key, err := e.View.ID(ledger.CatalogDir)
+	if err != nil {
+		return nil, err
+	}
 	if data := r.catalogs[key]; data != nil {
 		return data, nil
 	}
@@ -149,7 +154,7 @@ func (r *Replayer) judgement(ctx context.Context, e ledger.Entry) ([]*decision.D
 		Source: &port.Source{
 			Branch: sc.Branch, Commit: sc.Commit, Tree: sc.Tree, Author: sc.Author, Subject: sc.Subject, Forced: sc.Forced, Files: files,
 		},
-		Load: r.loader(d),
+		Load: r.loader(e),
 	}
 	if err := r.before(ctx, e, &c); err != nil {
 		return nil, err
@@ -163,11 +168,20 @@ func (r *Replayer) judgement(ctx context.Context, e ledger.Entry) ([]*decision.D
 
 // loader evaluates a source as it was evaluated then: a bound that was met is
 // met again.
-func (r *Replayer) loader(d *decision.Decision) func(context.Context, *port.Source) (*fleet.Fleet, error) {
-	if found := limits(d); len(found) > 0 {
+func (r *Replayer) loader(e ledger.Entry) func(context.Context, *port.Source) (*fleet.Fleet, error) {
+	if found := limits(e.Decision); len(found) > 0 {
 		return func(context.Context, *port.Source) (*fleet.Fleet, error) { return nil, &limitError{found} }
 	}
-	return func(ctx context.Context, src *port.Source) (*fleet.Fleet, error) { return r.fleet(ctx, d.Cluster, src) }
+	return func(ctx context.Context, src *port.Source) (*fleet.Fleet, error) {
+		// By the tree that is there, whatever tree the decision names.
+		tree, err := e.View.ID(ledger.ProposedFleetDir)
+		if err != nil {
+			return nil, err
+		}
+		is := *src
+		is.Tree = tree
+		return r.fleet(ctx, e.Decision.Cluster, &is)
+	}
 }
 
 // before fills in what was in force when the commit was judged.

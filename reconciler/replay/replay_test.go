@@ -1,15 +1,19 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/gitrepo"
 	"github.com/reeve-project/reeve/reconciler/ledger"
 )
 
@@ -96,31 +100,78 @@ func TestACloneWithoutTheSpecBranchIsEnough(t *testing.T) {
 }
 
 // rewrite changes the commit that records a decision: a file of its tree gets
-// another content, and everything after it is written again.
-func rewrite(t *testing.T, repo, grep, path, old, new string) {
+// another content, and every commit after it is written again.
+func rewrite(t *testing.T, dir, subject, path, old, new string) {
 	t.Helper()
-	work := filepath.Join(t.TempDir(), "work")
-	git(t, ".", "clone", "-q", "-b", "reeve/myeks", repo, work)
-	target := git(t, work, "log", "--format=%H", "--grep", grep, "-1")
-	filter := fmt.Sprintf("if [ \"$GIT_COMMIT\" = %s ]; then for f in $(ls %s); do sed -i.orig 's|%s|%s|' $f && rm -f $f.orig; done; fi", target, path, old, new)
-	git(t, work, "filter-branch", "-f", "--tree-filter", filter, "reeve/myeks")
-	git(t, work, "push", "-q", "-f", "origin", "reeve/myeks")
+	repo, err := gitrepo.OpenDir(dir, gitrepo.Options{})
+	must(t, err)
+	head, err := gitrepo.ParseHash(git(t, dir, "rev-parse", "reeve/myeks"))
+	must(t, err)
+	var chain []gitrepo.Commit
+	must(t, repo.History(head, func(c gitrepo.Commit) error { chain = append(chain, c); return nil }))
+	var parent []gitrepo.Hash
+	changed := false
+	for _, c := range slices.Backward(chain) {
+		if strings.HasPrefix(c.Message, subject) {
+			c.Tree = alter(t, repo, c.Tree, path, old, new)
+			changed = true
+		}
+		c.Parents = parent
+		h, err := repo.WriteCommit(c, nil)
+		must(t, err)
+		parent = []gitrepo.Hash{h}
+	}
+	if !changed {
+		t.Fatalf("no commit begins with %q", subject)
+	}
+	git(t, dir, "update-ref", "refs/heads/reeve/myeks", parent[0].String())
+}
+
+// alter replaces text in the files that match the path.
+func alter(t *testing.T, repo *gitrepo.Repo, tree gitrepo.Hash, path, old, new string) gitrepo.Hash {
+	t.Helper()
+	files := repo.FS(tree)
+	names, err := fs.Glob(files, path)
+	must(t, err)
+	ed, err := repo.Edit(tree)
+	must(t, err)
+	for _, name := range names {
+		b, err := fs.ReadFile(files, name)
+		must(t, err)
+		if !bytes.Contains(b, []byte(old)) {
+			t.Fatalf("%s does not hold %s", name, old)
+		}
+		must(t, ed.Set(name, bytes.ReplaceAll(b, []byte(old), []byte(new))))
+	}
+	if len(names) == 0 {
+		t.Fatalf("no file matches %s", path)
+	}
+	out, err := ed.Write()
+	must(t, err)
+	return out
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestAlteredInputsAreAMismatch(t *testing.T) {
 	tests := []struct {
-		name, grep, path, old, new string
-		kind                       string
+		name, subject, path, old, new string
+		kind                          string
 	}{
-		{"the fleet asked for other types", "^provision(default): 1 × c5a.2xlarge ap-northeast-2a for 5 pods", "inputs/fleet/clusters/myeks/nodepools.cue", `"c", "m", "r"`, `"m", "r"`, "provision(default)"},
-		{"the price was another", "^provision(default): 1 × c5a.2xlarge ap-northeast-2a for 5 pods", "inputs/catalog/ondemand.json", `"c5a.2xlarge":0.344`, `"c5a.2xlarge":0.944`, "provision(default)"},
-		{"the rule was another", "^reject", "inputs/proposed/policies/shipped/ami_pinning.rego", "@latest", "@newest", "reject"},
-		{"the record says another price", "^provision(graviton)", "decisions/2026-04-06/12.0000/*provision-graviton.json", `"price": 0.077`, `"price": 0.07`, "provision(graviton)"},
+		{"the fleet asked for other types", "provision(default): 1 × c5a.2xlarge ap-northeast-2a for 5 pods", "inputs/fleet/clusters/myeks/nodepools.cue", `"c", "m", "r"`, `"m", "r"`, "provision(default)"},
+		{"the price was another", "provision(default): 1 × c5a.2xlarge ap-northeast-2a for 5 pods", "inputs/catalog/ondemand.json", `"c5a.2xlarge":0.344`, `"c5a.2xlarge":9.944`, "provision(default)"},
+		{"the rule was another", "reject", "inputs/proposed/policies/shipped/ami_pinning.rego", "@latest", "@newest", "reject"},
+		{"the record says another price", "provision(graviton)", "decisions/2026-04-06/12.0000/*provision-graviton.json", `"price": 0.077`, `"price": 0.07`, "provision(graviton)"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			repo := story(t)
-			rewrite(t, repo, tc.grep, tc.path, tc.old, tc.new)
+			rewrite(t, repo, tc.subject, tc.path, tc.old, tc.new)
 			sum, err := Run(context.Background(), ledger.Source{Repo: repo}, nil, func(r Result) error {
 				if r.Verdict == Mismatch && !strings.HasPrefix(r.Summary, tc.kind) {
 					t.Errorf("another decision differs: %s", r)
@@ -183,7 +234,7 @@ func TestAFailureThatDependedOnTheMachineIsGiven(t *testing.T) {
 		t.Error("hasGiven")
 	}
 	r := NewReplayer()
-	_, err := r.loader(d)(context.Background(), nil)
+	_, err := r.loader(ledger.Entry{Decision: d})(context.Background(), nil)
 	if err == nil || err.Error() != "too much memory" {
 		t.Errorf("a bound that was met is met again: %v", err)
 	}

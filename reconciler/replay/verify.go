@@ -55,7 +55,11 @@ func judged(e ledger.Entry) (*port.Source, map[string][]byte, error) {
 		if err == nil && !ok {
 			err = errors.New("the proposed fleet is not in the commit")
 		}
-		return &port.Source{Commit: sc.Commit, Tree: sc.Tree, Files: files}, policies, err
+		if err != nil {
+			return nil, nil, err
+		}
+		tree, err := e.View.ID(ledger.ProposedFleetDir)
+		return &port.Source{Commit: sc.Commit, Tree: tree, Files: files}, policies, err
 	}
 	src, err := e.View.Accepted()
 	if err != nil {

@@ -52,7 +52,7 @@ func generate(definition string, data []byte) ([]byte, error) {
 		&ast.Package{Name: ast.NewIdent("fleet")},
 		&ast.Field{Label: ast.NewIdent(definition), Value: spec},
 	}}
-	if err := astutil.Sanitize(f); err != nil {
+	if err := astutil.SanitizeFiles([]*ast.File{f}); err != nil {
 		return nil, fmt.Errorf("imports: %w", err)
 	}
 	src, err := format.Node(f, format.Simplify())
