@@ -29,9 +29,10 @@ func (s *Snapshot) Digest() string {
 		put(d.Shape.ID)
 		shapes[d.Shape.ID] = d.Shape
 	}
-	put(s.NodeClasses)
-	put(s.Unavailable)
-	put(s.Recent)
+	// An empty list is read back as none.
+	put(append([]*NodeClassStatus{}, s.NodeClasses...))
+	put(append([]Unavailable{}, s.Unavailable...))
+	put(append([]Recent{}, s.Recent...))
 	put(shapes)
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

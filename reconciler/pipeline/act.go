@@ -18,8 +18,7 @@ import (
 const (
 	maxUnpushedAge   = 15 * time.Minute
 	maxUnpushedCount = 500
-	// A decision that nobody began to act on is too old after that long: the
-	// cluster it was made for is gone.
+	// What a decision has not begun after that long is not begun any more.
 	staleAfter = 2 * time.Minute
 )
 
@@ -112,6 +111,10 @@ func (p *Pipeline) carryOn(ctx context.Context, snap *cluster.Snapshot, r *port.
 	case decision.Liveness:
 		return p.remove(ctx, snap, r)
 	case decision.Accept:
+		if r.Decision.Proposal.Spec.Commit != p.fleet.Commit {
+			p.step(r, decision.Step{Time: snap.Time, State: decision.Dropped, Message: "commit " + p.fleet.Commit + " was accepted before this one was applied"})
+			return nil
+		}
 		if err := p.Cluster.Apply(ctx, p.fleet); err != nil {
 			return fmt.Errorf("apply the fleet: %w", err)
 		}
@@ -128,7 +131,7 @@ func (p *Pipeline) carryOn(ctx context.Context, snap *cluster.Snapshot, r *port.
 // follows them until they are initialized.
 func (p *Pipeline) provision(ctx context.Context, snap *cluster.Snapshot, r *port.Record) error {
 	d := r.Decision
-	if p.untouched(snap, r) && (snap.Time.Sub(d.Time) > staleAfter || d.Inputs.SpecCommit != p.fleet.Commit) {
+	if p.outdated(snap, d) && p.untouched(snap, r) {
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Abandoned, Message: "nothing was begun before the specs changed or two minutes had passed"})
 		return nil
 	}
@@ -150,6 +153,12 @@ func (p *Pipeline) provision(ctx context.Context, snap *cluster.Snapshot, r *por
 	return errors.Join(append(errs, p.launch(ctx, snap, r, launch))...)
 }
 
+// outdated says whether the decision is too old to begin anything of it: the
+// cluster or the specs it was made for are gone.
+func (p *Pipeline) outdated(snap *cluster.Snapshot, d *decision.Decision) bool {
+	return snap.Time.Sub(d.Time) > staleAfter || d.Inputs.SpecCommit != p.fleet.Commit
+}
+
 // untouched says whether nothing of the decision exists.
 func (p *Pipeline) untouched(snap *cluster.Snapshot, r *port.Record) bool {
 	if len(r.Outcome.Steps) > 0 {
@@ -168,6 +177,9 @@ func (p *Pipeline) claim(ctx context.Context, snap *cluster.Snapshot, r *port.Re
 			p.step(r, decision.Step{Time: snap.Time, State: decision.Failed, Claim: c.Name, Message: "the NodeClaim is gone"})
 			return false, nil
 		}
+		return false, nil
+	case node == nil && p.outdated(snap, r.Decision):
+		p.step(r, decision.Step{Time: snap.Time, State: decision.Failed, Claim: c.Name, Message: "the NodeClaim was not created before the specs changed or two minutes had passed"})
 		return false, nil
 	case node == nil:
 		obj, err := nodeClaim(p.fleet, r.Decision, c)

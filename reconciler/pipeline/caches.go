@@ -36,7 +36,7 @@ const maxTypes = 64
 
 // resolve computes the types of a class whose status is filled in.
 func (c *caches) resolve(data *catalog.Data, class *ec2v1.EC2NodeClass, s catalog.Settings) (*resolvedTypes, error) {
-	key, err := json.Marshal([]any{data.TypesDigest(), data.PricesDigest(), class.Spec, class.Status, s})
+	key, err := json.Marshal([]any{data.TypesDigest(), data.PricesDigest(), class.Name, class.Spec, class.Status, s})
 	if err != nil {
 		return nil, fmt.Errorf("EC2NodeClass %s: %w", class.Name, err)
 	}

@@ -248,7 +248,12 @@ func (p *Pipeline) follow(ctx context.Context, snap *cluster.Snapshot, r *port.R
 		{node.Claim.Conditions.Initialized, decision.Initialized},
 	} {
 		if s.done && !r.Outcome.Has(next.Claim, s.state) {
-			p.step(r, decision.Step{Time: snap.Time, State: s.state, Claim: next.Claim, Node: node.Name})
+			step := decision.Step{Time: snap.Time, State: s.state, Claim: next.Claim, Node: node.Name}
+			if s.state == decision.Launched {
+				c := node.Claim
+				step.Instance, step.InstanceType, step.Zone, step.CapacityType, step.Price = instanceID(c.ProviderID), c.InstanceType, c.Zone, c.CapacityType, &c.Price
+			}
+			p.step(r, step)
 		}
 	}
 	switch next.Action {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/lifecycle"
 	"github.com/reeve-project/reeve/reconciler/port"
 )
@@ -17,7 +18,7 @@ import (
 // a rule that could forbid a leader could stop the record of everything else.
 func Handover(clusterName, identity string, epoch int64, now time.Time) *decision.Decision {
 	return &decision.Decision{
-		Kind: decision.Handover, Cluster: clusterName, Mode: "enforce", Time: now,
+		Kind: decision.Handover, Cluster: clusterName, Mode: fleet.Enforce, Time: now,
 		Summary: fmt.Sprintf("handover: %s leads with epoch %d", identity, epoch),
 		Verdict: decision.Verdict{Allowed: true},
 		Proposal: decision.Proposal{
@@ -66,7 +67,7 @@ func (w *World) Liveness(ctx context.Context) ([]*decision.Decision, error) {
 
 // lost is why a claim will not become a node, empty if it may still.
 func lost(s *cluster.Snapshot, n *cluster.Node) string {
-	if n.Claim == nil || n.Deleting || n.Claim.Decision == "" {
+	if n.Claim == nil || n.Deleting || n.Claim.Decision == "" || n.Claim.Conditions.Registered {
 		return ""
 	}
 	if step := lifecycle.Next(n, evidence(s, n), s.Time); step.Action == lifecycle.GiveUp || step.Action == lifecycle.TimeOut {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -68,9 +69,10 @@ type Pipeline struct {
 	judge  *policy.Engine
 	source *port.Source
 	// head is the spec commit that was judged last, accepted or not; pulled is
-	// when the branch was looked at last.
+	// when the branch was looked at last, and woken that it has moved since.
 	head    string
 	pulled  time.Time
+	woken   atomic.Bool
 	catalog *catalog.Data
 	caches  *caches
 	batch   batch
@@ -98,8 +100,8 @@ func (p *Pipeline) Fleet() *fleet.Fleet { return p.fleet }
 func (p *Pipeline) Open() bool { return len(p.open) > 0 || len(p.dirty) > 0 }
 
 // Wake makes the next pass look at the spec branch: a webhook has said that it
-// moved.
-func (p *Pipeline) Wake() { p.pulled = time.Time{} }
+// moved. It may be called from any goroutine.
+func (p *Pipeline) Wake() { p.woken.Store(true) }
 
 // Start takes over: it records a handover, whose push fences every earlier
 // leader, and reads back the accepted fleet and the open decisions. It fails

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -274,23 +275,45 @@ func (n *negotiation) judged(pool string) *policy.Types {
 // refuse keeps the pods that a finding is about off the NodePool: one pod, the
 // pods of one claim, or all.
 func (n *negotiation) refuse(pool string, d *decision.Decision, f decision.Finding) bool {
+	t := targetOf(f, d.Proposal.Claims)
+	if t.pod != "" {
+		return n.keepOff(pool, t.pod, f.Rule)
+	}
 	grew := false
 	for i := range d.Proposal.Claims {
 		c := &d.Proposal.Claims[i]
-		if f.Resource == fmt.Sprintf("NodeClaim/%d", c.Index) || !names(f.Resource, "NodeClaim/", "Pod/") {
+		if t.hits(c) {
 			for _, key := range podKeys(c.Pods) {
 				grew = n.keepOff(pool, key, f.Rule) || grew
 			}
 		}
 	}
-	if key, ok := strings.CutPrefix(f.Resource, "Pod/"); ok {
-		grew = n.keepOff(pool, key, f.Rule) || grew
-	}
 	return grew
 }
 
-func names(resource string, prefixes ...string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(resource, p) })
+// target is what a finding about a provision objects to: a claim, a pod of it,
+// or with a negative claim all of them.
+type target struct {
+	claim int
+	pod   string
+}
+
+func (t target) hits(c *decision.Claim) bool { return t.claim < 0 || t.claim == c.Index }
+
+// targetOf looks a finding's resource up. One that is not in the proposal hits
+// all of it: a rule that misspells what it objects to still objects.
+func targetOf(f decision.Finding, claims []decision.Claim) target {
+	pod, isPod := strings.CutPrefix(f.Resource, "Pod/")
+	for i := range claims {
+		c := &claims[i]
+		if f.Resource == fmt.Sprintf("NodeClaim/%d", c.Index) {
+			return target{claim: c.Index}
+		}
+		if isPod && slices.Contains(podKeys(c.Pods), pod) {
+			return target{claim: c.Index, pod: pod}
+		}
+	}
+	return target{claim: -1}
 }
 
 func podKeys(groups []decision.PodGroup) []string {
@@ -314,7 +337,8 @@ func (n *negotiation) decisions() ([]*decision.Decision, error) {
 		if len(d.Proposal.Claims) == 0 {
 			continue
 		}
-		d.Rounds, d.Evaluations = n.rounds[pool], n.evaluations[pool]
+		rounds, evaluations := n.others(pool)
+		d.Rounds, d.Evaluations = append(rounds, n.rounds[pool]...), append(evaluations, n.evaluations[pool]...)
 		d.Verdict.Exclusions = n.exclusions[pool]
 		d.Verdict.Warnings = append(slices.Clone(n.warnings[pool]), d.Verdict.Warnings...)
 		d.Verdict.Allowed = len(d.Verdict.Violations) == 0
@@ -338,6 +362,30 @@ func (n *negotiation) decisions() ([]*decision.Decision, error) {
 	return out, nil
 }
 
+// others is what other NodePools had a part in a decision with: the rounds of
+// those whose nodes were all talked out of the plan, which have no decision of
+// their own, and evaluations that only hold as they were recorded.
+func (n *negotiation) others(pool string) (rounds []decision.Round, evaluations []decision.Evaluation) {
+	for _, np := range n.w.Fleet.ByWeight() {
+		if np.Name == pool {
+			continue
+		}
+		gone := len(n.rounds[np.Name]) > 0 && !slices.Contains(n.pools, np.Name)
+		for _, r := range n.rounds[np.Name] {
+			if gone {
+				r.Summary = "NodePool " + np.Name + ": " + r.Summary
+				rounds = append(rounds, r)
+			}
+		}
+		for _, ev := range n.evaluations[np.Name] {
+			if gone || !ev.Custom.Cause.Reproducible() {
+				evaluations = append(evaluations, ev)
+			}
+		}
+	}
+	return rounds, evaluations
+}
+
 // settle takes out of a proposal what was still objected to when the rounds
 // were over. Only what nobody objects to goes ahead.
 func (n *negotiation) settle(d *decision.Decision) error {
@@ -345,28 +393,38 @@ func (n *negotiation) settle(d *decision.Decision) error {
 		return nil
 	}
 	p := &d.Proposal
+	targets := make([]target, len(d.Verdict.Violations))
+	for i, f := range d.Verdict.Violations {
+		targets[i] = targetOf(f, p.Claims)
+	}
 	kept := p.Claims[:0]
+	renamed := map[string]string{}
 	p.Cost = 0
 	for _, c := range p.Claims {
-		if ids := objecting(d.Verdict.Violations, &c); len(ids) > 0 {
+		if ids := objecting(d.Verdict.Violations, targets, &c); len(ids) > 0 {
 			n.plan.Unplaced = append(n.plan.Unplaced, n.left(&c, ids))
 			continue
 		}
+		renamed[fmt.Sprintf("NodeClaim/%d", c.Index)] = fmt.Sprintf("NodeClaim/%d", len(kept))
 		c.Index = len(kept)
 		kept = append(kept, c)
 		p.Cost += c.Price
 	}
 	p.Claims = kept
 	d.Verdict.Violations = nil
+	d.Verdict.Warnings = slices.Clone(d.Verdict.Warnings)
+	for i := range d.Verdict.Warnings {
+		f := &d.Verdict.Warnings[i]
+		f.Resource = cmp.Or(renamed[f.Resource], f.Resource)
+	}
 	return group(p.Claims)
 }
 
 // objecting are the rules that object to a claim.
-func objecting(fs []decision.Finding, c *decision.Claim) []string {
+func objecting(fs []decision.Finding, targets []target, c *decision.Claim) []string {
 	var hit []decision.Finding
-	for _, f := range fs {
-		pod, isPod := strings.CutPrefix(f.Resource, "Pod/")
-		if f.Resource == fmt.Sprintf("NodeClaim/%d", c.Index) || !names(f.Resource, "NodeClaim/", "Pod/") || isPod && slices.Contains(podKeys(c.Pods), pod) {
+	for i, f := range fs {
+		if targets[i].hits(c) {
 			hit = append(hit, f)
 		}
 	}
@@ -404,8 +462,10 @@ func (n *negotiation) unplaced() (*decision.Decision, error) {
 	d.Verdict.Violations = distinct(n.denials)
 	for _, pool := range n.w.Fleet.ByWeight() {
 		d.Verdict.Exclusions = append(d.Verdict.Exclusions, n.exclusions[pool.Name]...)
-		if n.denying[pool.Name] {
-			d.Evaluations = append(d.Evaluations, n.evaluations[pool.Name]...)
+		for _, ev := range n.evaluations[pool.Name] {
+			if n.denying[pool.Name] || !ev.Custom.Cause.Reproducible() {
+				d.Evaluations = append(d.Evaluations, ev)
+			}
 		}
 	}
 	d.Summary = summarizeProvision(d)

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/reeve-project/reeve/reconciler/cluster"
@@ -21,6 +23,11 @@ func (p *Pipeline) novel(now time.Time, recent []cluster.Recent, decisions []*de
 	for _, r := range recent {
 		last[r.Fingerprint] = r.Time
 	}
+	// What was not proposed again within the hour need not be counted further.
+	maps.DeleteFunc(p.repeats, func(f string, _ int) bool {
+		_, known := last[f]
+		return !known && !slices.ContainsFunc(decisions, func(d *decision.Decision) bool { return d.Fingerprint == f })
+	})
 	out := decisions[:0]
 	for _, d := range decisions {
 		at, known := last[d.Fingerprint]

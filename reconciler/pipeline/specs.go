@@ -22,11 +22,12 @@ const RuleSpec = "REEVE-SPEC-001"
 // pull reads the tip of the spec branch and judges it if it is new. Whatever
 // is wrong with it, the last good fleet stays.
 func (p *Pipeline) pull(ctx context.Context, now time.Time) error {
-	if !p.pulled.IsZero() && now.Sub(p.pulled) < p.opts.PullInterval {
+	if !p.woken.Swap(false) && !p.pulled.IsZero() && now.Sub(p.pulled) < p.opts.PullInterval {
 		return nil
 	}
 	head, err := p.Specs.Head(ctx)
 	if err != nil {
+		p.woken.Store(true)
 		return fmt.Errorf("spec branch: %w (the accepted fleet stays in force)", err)
 	}
 	p.pulled = now
