@@ -12,7 +12,7 @@ var bugs = []bug{
 	},
 	{
 		name: "what policy says of a proposal is ignored",
-		file: "reconciler/pipeline/provision.go",
+		file: "reconciler/pipeline/negotiation.go",
 		old:  "		d.Verdict.Warnings = res.Warnings\n",
 		new:  "		res.Violations = nil\n		d.Verdict.Warnings = res.Warnings\n",
 		pkg:  "./reconciler/pipeline",
