@@ -140,7 +140,9 @@ type Exclusion struct {
 
 // Round is one objection that was answered with another proposal.
 type Round struct {
-	// Price of the proposal that was objected to.
+	// NodePool whose proposal was objected to.
+	NodePool string `json:"nodePool,omitempty"`
+	// Summary of that proposal.
 	Summary string `json:"summary"`
 	// Denied and Excluded are what the next proposal had to respect.
 	Denied   []Finding   `json:"denied,omitempty"`

@@ -227,6 +227,9 @@ func TestOutcomesAreAsFarAsTheSlowestSubject(t *testing.T) {
 	o.Advance([]string{"a"}, Step{Claim: "a", State: Claimed})
 	c := o.Clone()
 	c.Advance([]string{"a"}, Step{Claim: "a", State: Launched})
+	if c.Advance([]string{"a"}, Step{Claim: "a", State: Failed}); !c.Ended("a") || o.Ended("a") || c.Ended("b") {
+		t.Error("Ended")
+	}
 	if !c.Has("a", Launched) || o.Has("a", Launched) || o.Has("b", Claimed) {
 		t.Error("a clone shares its steps, or Has is wrong")
 	}

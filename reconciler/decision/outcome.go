@@ -37,6 +37,10 @@ type Step struct {
 	CapacityType string           `json:"capacityType,omitempty"`
 	Price        *resources.Price `json:"price,omitempty"`
 	Message      string           `json:"message,omitempty"`
+	// Violations and Evaluation are those of the second judgement of a
+	// disruption, which comes after its validation wait.
+	Violations []Finding   `json:"violations,omitempty"`
+	Evaluation *Evaluation `json:"evaluation,omitempty"`
 }
 
 // subject is what the step is about.
@@ -62,6 +66,17 @@ func (o *Outcome) Has(subject string, state State) bool {
 		}
 	}
 	return false
+}
+
+// Ended says whether nothing more is to come for the subject.
+func (o *Outcome) Ended(subject string) bool {
+	ended := false
+	for _, s := range o.Steps {
+		if s.subject() == subject {
+			ended = s.State.Final()
+		}
+	}
+	return ended
 }
 
 // Advance adds a step and recomputes the state of the whole: that of the

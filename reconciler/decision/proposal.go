@@ -1,6 +1,8 @@
 package decision
 
 import (
+	"time"
+
 	"github.com/reeve-project/reeve/reconciler/requirements"
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
@@ -17,7 +19,8 @@ type Proposal struct {
 	Method string `json:"method,omitempty"`
 	// Claims are the nodes to create.
 	Claims []Claim `json:"claims,omitempty"`
-	// Nodes are the nodes to remove.
+	// Nodes are the nodes it is about: those to remove, repair or adopt, or
+	// that are interrupted.
 	Nodes []Node `json:"nodes,omitempty"`
 	// Placements are pods that find room on nodes that exist.
 	Placements []Placement `json:"placements,omitempty"`
@@ -29,6 +32,10 @@ type Proposal struct {
 	Spec *SpecChange `json:"spec,omitempty"`
 	// Handover is the change of leader.
 	Handover *Leader `json:"handover,omitempty"`
+	// Budgets are the disruption budgets that bounded the proposal.
+	Budgets []Budget `json:"budgets,omitempty"`
+	// Interruption is the message that an interrupt answers.
+	Interruption *Interruption `json:"interruption,omitempty"`
 	// Cost is what the proposal adds to the price of the fleet; negative for
 	// a saving.
 	Cost resources.Price `json:"cost"`
@@ -186,6 +193,34 @@ type Change struct {
 	Resource string `json:"resource"`
 	// Fields are the paths below the resource that differ.
 	Fields []string `json:"fields,omitempty"`
+	// From and To are the values of a single field as JSON, where a revert
+	// says what it undid.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// Budget is what a NodePool's disruption budgets allowed for one reason.
+type Budget struct {
+	NodePool string `json:"nodePool"`
+	// Reason is Karpenter's: "Underutilized", "Empty", "Drifted".
+	Reason string `json:"reason"`
+	// Allowed is the least that an active budget allows, InUse how many nodes
+	// count against it already. Unlimited says that none restricts the reason.
+	Allowed   int  `json:"allowed"`
+	InUse     int  `json:"inUse"`
+	Unlimited bool `json:"unlimited,omitempty"`
+}
+
+// Interruption is a message that AWS takes, stops or will stop an instance.
+type Interruption struct {
+	// Kind is the detail-type of the EventBridge message.
+	Kind string `json:"kind"`
+	// Message is its id, Instance what it is about, Time when it was sent.
+	Message  string    `json:"message"`
+	Instance string    `json:"instance"`
+	Time     time.Time `json:"time"`
+	// Action is EC2's word for what will happen: "terminate".
+	Action string `json:"action,omitempty"`
 }
 
 // Leader is a change of leader.

@@ -105,6 +105,10 @@ func (p *Pipeline) steps() int {
 // carryOn does what comes next for an open decision. It may be called any
 // number of times, and by another leader than the one who began.
 func (p *Pipeline) carryOn(ctx context.Context, snap *cluster.Snapshot, r *port.Record) error {
+	if p.fleet.Cluster.Mode == fleet.Observe {
+		p.drop(snap, r, "the fleet was switched to observe")
+		return nil
+	}
 	switch r.Decision.Kind {
 	case decision.Provision:
 		return p.provision(ctx, snap, r)
@@ -124,6 +128,20 @@ func (p *Pipeline) carryOn(ctx context.Context, snap *cluster.Snapshot, r *port.
 		// A ledger written by a later release may hold kinds that this one
 		// does not act on. They stay open for it.
 		return fmt.Errorf("this release cannot carry out decisions of kind %q: run the release that made it", r.Decision.Kind)
+	}
+}
+
+// drop ends a decision as it stands. What was begun of it is left to whoever
+// acts now.
+func (p *Pipeline) drop(snap *cluster.Snapshot, r *port.Record, why string) {
+	subjects := r.Decision.Subjects()
+	if len(subjects) == 0 {
+		subjects = []string{""}
+	}
+	for _, s := range subjects {
+		if !r.Outcome.Ended(s) {
+			p.step(r, decision.Step{Time: snap.Time, State: decision.Dropped, Claim: s, Message: why})
+		}
 	}
 }
 
@@ -192,6 +210,9 @@ func (p *Pipeline) claim(ctx context.Context, snap *cluster.Snapshot, r *port.Re
 		}
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Claimed, Claim: c.Name})
 		return true, nil
+	case node.Deleting:
+		p.step(r, decision.Step{Time: snap.Time, State: decision.Failed, Claim: c.Name, Message: "the NodeClaim is being deleted"})
+		return false, nil
 	case !r.Outcome.Has(c.Name, decision.Claimed):
 		// It was created by a leader that did not live to say so.
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Claimed, Claim: c.Name})

@@ -28,9 +28,6 @@ func (n *negotiation) decisions() ([]*decision.Decision, error) {
 		d.Verdict.Exclusions = n.exclusions[pool]
 		d.Verdict.Warnings = append(slices.Clone(n.warnings[pool]), d.Verdict.Warnings...)
 		d.Verdict.Allowed = len(d.Verdict.Violations) == 0
-		for _, pl := range n.plan.Placements {
-			d.Proposal.Placements = append(d.Proposal.Placements, decision.Placement{Node: pl.Node, Pods: podGroups(pl.Pods)})
-		}
 		d.Summary = summarizeProvision(d)
 		d, err := n.w.finish(d)
 		if err != nil {
@@ -59,7 +56,6 @@ func (n *negotiation) others(pool string) (rounds []decision.Round, evaluations 
 		gone := len(n.rounds[np.Name]) > 0 && !slices.Contains(n.pools, np.Name)
 		for _, r := range n.rounds[np.Name] {
 			if gone {
-				r.Summary = "NodePool " + np.Name + ": " + r.Summary
 				rounds = append(rounds, r)
 			}
 		}
@@ -75,9 +71,6 @@ func (n *negotiation) others(pool string) (rounds []decision.Round, evaluations 
 // settle takes out of a proposal what was still objected to when the rounds
 // were over. Only what nobody objects to goes ahead.
 func (n *negotiation) settle(d *decision.Decision) error {
-	if len(d.Verdict.Violations) == 0 {
-		return nil
-	}
 	p := &d.Proposal
 	targets := make([]target, len(d.Verdict.Violations))
 	for i, f := range d.Verdict.Violations {
@@ -87,7 +80,7 @@ func (n *negotiation) settle(d *decision.Decision) error {
 	renamed := map[string]string{}
 	p.Cost = 0
 	for _, c := range p.Claims {
-		if ids := objecting(d.Verdict.Violations, targets, &c); len(ids) > 0 {
+		if ids := append(objecting(d.Verdict.Violations, targets, &c), n.excludedBy(&c)...); len(ids) > 0 {
 			n.plan.Unplaced = append(n.plan.Unplaced, n.left(&c, ids))
 			continue
 		}
@@ -104,6 +97,17 @@ func (n *negotiation) settle(d *decision.Decision) error {
 		f.Resource = cmp.Or(renamed[f.Resource], f.Resource)
 	}
 	return group(p.Claims)
+}
+
+// excludedBy are the rules that exclude the offering that a claim counts on. The
+// engine respects exclusions, so only one of the last round can be met here.
+func (n *negotiation) excludedBy(c *decision.Claim) []string {
+	for _, x := range n.excluded.Offerings[c.NodePool] {
+		if x.Type == c.InstanceType && (x.Zone == "" || x.Zone == c.Zone) && (x.CapacityType == "" || x.CapacityType == c.CapacityType) {
+			return []string{x.Rule}
+		}
+	}
+	return nil
 }
 
 // objecting are the rules that object to a claim.

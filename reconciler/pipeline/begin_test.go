@@ -114,3 +114,36 @@ func TestAnAcceptedFleetThatWasReplacedIsNotApplied(t *testing.T) {
 		t.Errorf("dropped outcomes: %q, want one", out)
 	}
 }
+
+func TestSwitchingToObserveEndsWhatIsOpen(t *testing.T) {
+	r := started(t)
+	r.failing("Launch")
+	r.must(r.world.Scale("default/inflate", 5))
+	r.run(4 * time.Second)
+	r.push("Only observe", r.edit(clusterFile, `environment:       "production"`, "environment: \"production\"\n\tmode: \"observe\""))
+	r.run(3 * time.Second)
+	r.world.SetFaults(nil)
+	r.run(30 * time.Second)
+	if n := len(r.instances()); n != 0 {
+		t.Errorf("%d instances were launched in observe", n)
+	}
+	if r.pipeline.Open() {
+		t.Error("a decision is still open")
+	}
+	r.finish()
+}
+
+func TestAClaimThatAPersonDeletesEndsItsDecision(t *testing.T) {
+	r := started(t)
+	r.failing("Launch")
+	r.must(r.world.Scale("default/inflate", 1))
+	r.run(4 * time.Second)
+	d := r.last(decision.Provision)
+	r.must(r.world.Delete(sim.KindNodeClaim, d.Proposal.Claims[0].Name))
+	r.must(r.world.Scale("default/inflate", 0))
+	r.run(5 * time.Second)
+	if r.pipeline.Open() {
+		t.Error("the decision is still open")
+	}
+	r.finish()
+}

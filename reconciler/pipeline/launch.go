@@ -58,6 +58,9 @@ func complete(snap *cluster.Snapshot, r *port.Record, group int, ready []*decisi
 // often it is made, since EC2 takes a token only with the parameters it has
 // seen with it.
 func (p *Pipeline) launchGroup(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim) error {
+	if first := claims[0]; p.fleet.NodePool(first.NodePool) == nil || p.fleet.NodeClass(first.NodeClass) == nil {
+		return p.fail(ctx, snap, r, claims, fmt.Sprintf("NodePool %q or EC2NodeClass %q is no longer in the fleet", first.NodePool, first.NodeClass))
+	}
 	req, err := p.launchRequest(snap, r, claims)
 	if err != nil {
 		return err
@@ -84,6 +87,9 @@ func (p *Pipeline) launchGroup(ctx context.Context, snap *cluster.Snapshot, r *p
 		waiting[c.Name] = true
 	}
 	for i, in := range res.Instances {
+		if i == len(req.Claims) {
+			return fmt.Errorf("EC2 launched %d instances for %d claims", len(res.Instances), len(req.Claims))
+		}
 		if name := req.Claims[i]; waiting[name] {
 			if err := p.launched(ctx, snap, r, name, in); err != nil {
 				return err

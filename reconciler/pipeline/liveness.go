@@ -100,15 +100,38 @@ func (p *Pipeline) removeOne(ctx context.Context, snap *cluster.Snapshot, n deci
 	if err := p.Cluster.DeleteClaim(ctx, n.Claim); err != nil && !isGone(err) {
 		return fmt.Errorf("delete: %w", err)
 	}
-	if id := instanceID(n.ProviderID); id != "" {
-		if err := p.Cloud.Terminate(ctx, []string{id}); err != nil && !isGone(err) {
-			return fmt.Errorf("terminate %s: %w", id, err)
+	ids, err := p.instancesOf(ctx, n)
+	if err != nil {
+		return fmt.Errorf("list instances: %w", err)
+	}
+	if len(ids) > 0 {
+		if err := p.Cloud.Terminate(ctx, ids); err != nil && !isGone(err) {
+			return fmt.Errorf("terminate %s: %w", strings.Join(ids, ", "), err)
 		}
 	}
 	if err := p.Cluster.Finalize(ctx, n.Claim); err != nil && !isGone(err) {
 		return fmt.Errorf("finalize: %w", err)
 	}
 	return nil
+}
+
+// instancesOf are the instances of a claim: the one it names or, as a launch
+// may have had no answer, those that carry its tag.
+func (p *Pipeline) instancesOf(ctx context.Context, n decision.Node) ([]string, error) {
+	if id := instanceID(n.ProviderID); id != "" {
+		return []string{id}, nil
+	}
+	all, err := p.Cloud.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, in := range all {
+		if in.Claim == n.Claim {
+			ids = append(ids, in.ID)
+		}
+	}
+	return ids, nil
 }
 
 // instanceID is the last part of "aws:///<zone>/<instance id>".

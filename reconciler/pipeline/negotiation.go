@@ -176,6 +176,13 @@ func (n *negotiation) propose() error {
 		d.Proposal.Cost += pc.Price
 	}
 	slices.Sort(n.pools)
+	if len(n.pools) > 0 {
+		// They belong to the pass; one decision has them.
+		p := &n.proposals[n.pools[0]].Proposal
+		for _, pl := range n.plan.Placements {
+			p.Placements = append(p.Placements, decision.Placement{Node: pl.Node, Pods: podGroups(pl.Pods)})
+		}
+	}
 	for _, pool := range n.pools {
 		d := n.proposals[pool]
 		p := &d.Proposal
@@ -218,8 +225,9 @@ func (n *negotiation) judge(ctx context.Context) (bool, error) {
 		}
 		if grew {
 			n.rounds[pool] = append(n.rounds[pool], decision.Round{
-				Summary: strings.TrimPrefix(summarizeProvision(&decision.Decision{Kind: d.Kind, Proposal: d.Proposal, Verdict: decision.Verdict{Allowed: true}}), "provision("+pool+"): "),
-				Denied:  res.Violations, Excluded: n.exclusions[pool][before:],
+				NodePool: pool,
+				Summary:  strings.TrimPrefix(summarizeProvision(&decision.Decision{Kind: d.Kind, Proposal: d.Proposal, Verdict: decision.Verdict{Allowed: true}}), "provision("+pool+"): "),
+				Denied:   res.Violations, Excluded: n.exclusions[pool][before:],
 			})
 			again = true
 		}

@@ -130,6 +130,12 @@ func (p *Pipeline) readAccepted(ctx context.Context) error {
 		return nil
 	}
 	f, judge, err := p.load(ctx, src)
+	if found := port.Findings(err); len(found) > 0 {
+		// This release refuses what an earlier one accepted. Nothing is acted on
+		// until a commit is pushed that it accepts.
+		p.report(p.Clock.Now(), fmt.Errorf("accepted commit %s cannot be used any more, push one that can: %w", src.Commit, err))
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("accepted commit %s: %w", src.Commit, err)
 	}
