@@ -68,7 +68,7 @@ func Decision(w io.Writer, d *decision.Decision, o *decision.Outcome) error {
 		p.line("Policies     %s", d.Inputs.Policies)
 	}
 	if d.Repeats > 0 {
-		p.line("Repeated     %d times since it was last recorded", d.Repeats)
+		p.line("Repeated     %s since it was last recorded", count(d.Repeats, "time", "times"))
 	}
 	p.spec(d.Proposal.Spec)
 	p.claims(d)
@@ -118,7 +118,7 @@ func (p *printer) claims(d *decision.Decision) {
 		if len(c.Filters) > 0 {
 			var steps []string
 			for _, f := range c.Filters {
-				steps = append(steps, fmt.Sprintf("%s %d", f.By, f.Left))
+				steps = append(steps, fmt.Sprintf("%s: %d", f.By, f.Left))
 			}
 			p.line("    types left after %s", strings.Join(steps, ", "))
 		}
@@ -191,7 +191,7 @@ func types(t decision.TypeSet) string {
 	if t.List == "" {
 		return strings.Join(t.Names, ", ")
 	}
-	return fmt.Sprintf("%d types (inputs/lists/%s.json)", t.Count, t.List)
+	return fmt.Sprintf("%s (inputs/lists/%s.json)", count(t.Count, "type", "types"), t.List)
 }
 
 func (p *printer) finding(what string, f decision.Finding) {
@@ -226,7 +226,8 @@ func (p *printer) outcome(o *decision.Outcome) {
 	}
 	p.line("")
 	p.line("Outcome: %s%s", o.State, suffix(", ", unpushed(o)))
-	tw := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	var table strings.Builder
+	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	for _, s := range o.Steps {
 		what := cmp.Or(s.Claim, s.Node, s.Instance)
 		detail := ""
@@ -237,8 +238,9 @@ func (p *printer) outcome(o *decision.Outcome) {
 		}
 		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", s.Time.Format(time.TimeOnly), s.State, what, strings.TrimSpace(detail+" "+s.Message))
 	}
-	if err := tw.Flush(); err != nil && p.err == nil {
-		p.err = err
+	tw.Flush() // a Builder takes everything
+	for line := range strings.Lines(table.String()) {
+		p.line("%s", strings.TrimRight(line, " \n")) // cells before an empty one are padded
 	}
 }
 
