@@ -156,18 +156,18 @@ func (p *printer) unplaced(us []decision.Unplaced) {
 	}
 }
 
-// podNames is how many names of pods are worth a line.
-const podNames = 5
+// lineNames is how many names are worth a line.
+const lineNames = 5
 
-func podGroup(g decision.PodGroup) string {
-	names := g.Names
-	more := ""
-	if len(names) > podNames {
-		more = fmt.Sprintf(" and %d more", len(names)-podNames)
-		names = names[:podNames]
+// few are the first names and how many more there are.
+func few(names []string) string {
+	if len(names) <= lineNames {
+		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s: %s%s", g.Namespace, strings.Join(names, ", "), more)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:lineNames], ", "), len(names)-lineNames)
 }
+
+func podGroup(g decision.PodGroup) string { return g.Namespace + ": " + few(g.Names) }
 
 func (p *printer) verdict(v *decision.Verdict) {
 	p.line("")
@@ -189,7 +189,7 @@ func (p *printer) verdict(v *decision.Verdict) {
 
 func types(t decision.TypeSet) string {
 	if t.List == "" {
-		return strings.Join(t.Names, ", ")
+		return few(t.Names)
 	}
 	return fmt.Sprintf("%s (inputs/lists/%s.json)", count(t.Count, "type", "types"), t.List)
 }
