@@ -61,7 +61,7 @@ func CheckText(w io.Writer, c *Check) error {
 			p.diagnostic("warning", f)
 		}
 		for _, x := range cc.Exclusions {
-			p.line("%s: NodePool %s: excluded by %s: %s: %s", cc.Cluster, x.NodePool, x.Rule, types(x.Types), x.Message)
+			p.line("%s: NodePool %s: excluded by %s: %s: %s", cc.Cluster, x.NodePool, x.Rule, choices(x), x.Message)
 		}
 		violations += len(cc.Violations)
 		warnings += len(cc.Warnings)

@@ -183,8 +183,14 @@ func (p *printer) verdict(v *decision.Verdict) {
 		p.finding("warning", f)
 	}
 	for _, x := range v.Exclusions {
-		p.line("  excluded by %s: %s%s: %s", x.Rule, types(x.Types), suffix(" in NodePool ", x.NodePool), x.Message)
+		p.line("  excluded by %s: %s%s: %s", x.Rule, choices(x), suffix(" in NodePool ", x.NodePool), x.Message)
 	}
+}
+
+// choices are what an exclusion takes out: types, or only some of their
+// offerings.
+func choices(x decision.Exclusion) string {
+	return types(x.Types) + suffix(" as ", x.CapacityType) + suffix(" in ", x.Zone)
 }
 
 func types(t decision.TypeSet) string {
@@ -215,7 +221,7 @@ func (p *printer) rounds(rounds []decision.Round) {
 			p.finding("denied by", f)
 		}
 		for _, x := range r.Excluded {
-			p.line("  excluded by %s: %s: %s", x.Rule, types(x.Types), x.Message)
+			p.line("  excluded by %s: %s: %s", x.Rule, choices(x), x.Message)
 		}
 	}
 }
