@@ -159,9 +159,10 @@ func (p *printer) unplaced(us []decision.Unplaced) {
 // lineNames is how many names are worth a line.
 const lineNames = 5
 
-// few are the first names and how many more there are.
+// few are the first names and how many more there are, which are at least two:
+// to say that there is one more takes no less room than its name.
 func few(names []string) string {
-	if len(names) <= lineNames {
+	if len(names) <= lineNames+1 {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:lineNames], ", "), len(names)-lineNames)

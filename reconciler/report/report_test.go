@@ -267,7 +267,7 @@ func newCheck() *Check {
 			Warnings: []decision.Finding{{Rule: "REEVE-EXP-001", Message: "never expires", Resource: "NodePool/default", Exception: exception}},
 			Exclusions: []decision.Exclusion{
 				{Rule: "T-1", Message: "too old", NodePool: "default", Types: decision.TypeSet{Count: 7, Names: []string{"a", "b", "c", "d", "e", "f", "g"}}},
-				{Rule: "T-2", Message: "too small", NodePool: "default", Types: decision.TypeSet{Count: 5, Names: []string{"a", "b", "c", "d", "e"}}, CapacityType: "spot", Zone: "zone-a"},
+				{Rule: "T-2", Message: "too small", NodePool: "default", Types: decision.TypeSet{Count: 6, Names: []string{"a", "b", "c", "d", "e", "f"}}, CapacityType: "spot", Zone: "zone-a"},
 			},
 		},
 		{Cluster: "red", NodePools: 2, Policies: 6, Violations: []decision.Finding{}, Warnings: []decision.Finding{}, Exclusions: []decision.Exclusion{}},
