@@ -25,17 +25,13 @@ all types that the region offers are listed; types may contain "*".`,
 			if err != nil {
 				return err
 			}
-			switch output {
-			case "text":
-				return report.CatalogText(cmd.OutOrStdout(), types)
-			case "json":
+			if output == "json" {
 				return report.CatalogJSON(cmd.OutOrStdout(), types)
-			default:
-				return fmt.Errorf("--output %q: want text or json", output)
 			}
+			return report.CatalogText(cmd.OutOrStdout(), types)
 		},
 	}
 	cmd.Flags().StringVar(&region, "region", "us-east-1", "AWS region: "+fmt.Sprint(catalog.Regions()))
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	outputFlag(cmd, &output)
 	return cmd
 }

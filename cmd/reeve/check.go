@@ -51,20 +51,16 @@ be made or there was nothing to check.`,
 	f.StringVar(&o.Repo, "repo", "", "repository to read: a path or URL")
 	f.StringVar(&o.Rev, "rev", "", "revision of --repo: a branch, tag or commit (default HEAD)")
 	f.StringSliceVar(&o.Clusters, "cluster", nil, "check only these clusters")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	outputFlag(cmd, &output)
 	f.StringVar(&now, "now", "", "judge as at this instant, RFC 3339 (default: the present)")
 	return cmd
 }
 
 func printCheck(cmd *cobra.Command, output string, res *report.Check) error {
-	switch output {
-	case "text":
-		return report.CheckText(cmd.OutOrStdout(), res)
-	case "json":
+	if output == "json" {
 		return report.CheckJSON(cmd.OutOrStdout(), res)
-	default:
-		return fmt.Errorf("--output %q: want text or json", output)
 	}
+	return report.CheckText(cmd.OutOrStdout(), res)
 }
 
 // instant reads an RFC 3339 time; empty is the present.

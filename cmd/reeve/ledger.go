@@ -26,6 +26,9 @@ func logCommand() *cobra.Command {
   reeve log --kind provision --limit 20`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Limit < 0 {
+				return fmt.Errorf("--limit %d: want a number that is not negative", q.Limit)
+			}
 			return ledger.Log(cmd.Context(), s, q, func(e ledger.Entry) error {
 				return report.Log(cmd.OutOrStdout(), e.Decision, e.Outcome)
 			})
@@ -52,18 +55,14 @@ func showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch output {
-			case "text":
-				return report.Decision(cmd.OutOrStdout(), e.Decision, e.Outcome)
-			case "json":
+			if output == "json" {
 				return report.JSON(cmd.OutOrStdout(), e.Decision, e.Outcome)
-			default:
-				return fmt.Errorf("--output %q: want text or json", output)
 			}
+			return report.Decision(cmd.OutOrStdout(), e.Decision, e.Outcome)
 		},
 	}
 	ledgerFlags(cmd, &s)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	outputFlag(cmd, &output)
 	return cmd
 }
 

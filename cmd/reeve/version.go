@@ -11,9 +11,10 @@ import (
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and the formats it reads and writes",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print the version and the formats it reads and writes",
+		Example: `  reeve version`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := "(devel)"
 			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

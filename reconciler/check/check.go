@@ -11,16 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeve-project/reeve/reconciler/catalog"
-	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/pipeline"
 	"github.com/reeve-project/reeve/reconciler/port"
 	"github.com/reeve-project/reeve/reconciler/report"
 	"github.com/reeve-project/reeve/reconciler/spec"
-
-	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 )
 
 // ErrNothing says that there was nothing to check. It is no success: a check
@@ -97,7 +93,8 @@ func one(ctx context.Context, o Options, name string) (*report.ClusterCheck, err
 	out := &report.ClusterCheck{
 		Cluster: name, Policies: len(j.Files),
 		NodePools: d.Proposal.Spec.NodePools, NodeClasses: d.Proposal.Spec.NodeClasses,
-		Violations: d.Verdict.Violations, Warnings: d.Verdict.Warnings,
+		Violations: list(d.Verdict.Violations), Warnings: list(d.Verdict.Warnings),
+		Exclusions: []decision.Exclusion{},
 	}
 	if loaded == nil {
 		return out, nil
@@ -105,42 +102,5 @@ func one(ctx context.Context, o Options, name string) (*report.ClusterCheck, err
 	return out, offerings(ctx, out, loaded, o)
 }
 
-// offerings adds what the offering stage says of each NodePool, on the catalog
-// that is built in and as if there were a subnet in every zone.
-func offerings(ctx context.Context, out *report.ClusterCheck, f *fleet.Fleet, o Options) error {
-	data, err := catalog.Embedded(f.Cluster.Region)
-	if err != nil {
-		out.Warnings = append(out.Warnings, decision.Finding{
-			Rule: "REEVE-CATALOG", Severity: "warning", Resource: "Cluster/" + f.Cluster.Name, Path: fleet.Path{"cluster", "region"},
-			Message:     "instance types were not checked: " + err.Error(),
-			Remediation: "the reconciler reads types and prices from AWS; this check only knows the regions that are built in",
-		})
-		return nil
-	}
-	rego, err := pipeline.PolicyFiles(o.Files)
-	if err != nil {
-		return nil // already a violation
-	}
-	judge, err := pipeline.NewJudge(f, rego, nil)
-	if err != nil {
-		return nil // already a violation
-	}
-	w := pipeline.NewWorld(f, judge, data, everywhere(f, data, o.Now))
-	xs, findings, err := w.Exclusions(ctx)
-	if err != nil {
-		return err
-	}
-	out.Exclusions = xs
-	out.Violations = append(out.Violations, findings...)
-	return nil
-}
-
-// everywhere is a snapshot in which each class has a subnet in every zone.
-func everywhere(f *fleet.Fleet, data *catalog.Data, now time.Time) *cluster.Snapshot {
-	snap := &cluster.Snapshot{Time: now}
-	st := ec2v1.EC2NodeClassStatus{Subnets: data.Subnets()}
-	for _, c := range f.NodeClasses {
-		snap.NodeClasses = append(snap.NodeClasses, &cluster.NodeClassStatus{Name: c.Name, Status: st})
-	}
-	return snap.Seal()
-}
+// list is what JSON writes as a list even if nothing is in it.
+func list(fs []decision.Finding) []decision.Finding { return append([]decision.Finding{}, fs...) }

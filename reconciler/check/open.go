@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/reeve-project/reeve/reconciler/gitrepo"
@@ -42,12 +41,21 @@ func Open(ctx context.Context, t Target, now time.Time) (*report.Check, error) {
 		}
 		root, err := os.OpenRoot(t.Path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", t.Path, err)
+			return nil, unreadable(t.Path, err)
 		}
 		defer root.Close()
 		o.Source, o.Files = t.Path, root.FS()
 	}
 	return Run(ctx, o)
+}
+
+// unreadable names the path once, as it was given, and says what else to give.
+func unreadable(path string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Errorf("%s: %w: give the root directory of a fleet repository", path, err)
 }
 
 // atRevision is the tree of a revision. A local repository is read where it
@@ -74,11 +82,11 @@ func atRevision(ctx context.Context, t Target) (fs.FS, string, error) {
 
 func openRepo(ctx context.Context, name string) (*gitrepo.Repo, error) {
 	if _, err := os.Stat(name); err == nil {
-		abs, err := filepath.Abs(name)
-		if err != nil {
-			return nil, err
+		repo, err := gitrepo.OpenDir(name, gitrepo.Options{})
+		if errors.Is(err, gitrepo.ErrRepositoryMissing) {
+			return nil, fmt.Errorf("%w; a directory that is no repository is given as PATH, without --repo", err)
 		}
-		return gitrepo.OpenDir(abs, gitrepo.Options{})
+		return repo, err
 	}
 	repo, err := gitrepo.Open(name, gitrepo.Options{})
 	if err != nil {

@@ -72,7 +72,7 @@ func TestReplicasEndAtTheOptimum(t *testing.T) {
 		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
 			_, out := play(t, replicas...)
 			want := optimum(t, replicas)
-			if !strings.Contains(out, fmt.Sprintf("%d replicas run; the nodes of NodePool default cost %s\n", replicas[len(replicas)-1], want)) {
+			if !strings.Contains(out, fmt.Sprintf("%s; the nodes of NodePool default cost %s\n", number(replicas[len(replicas)-1], "replica runs", "replicas run"), want)) {
 				t.Errorf("the optimum is %s:\n%s", want, out)
 			}
 		})

@@ -59,3 +59,11 @@ func (p *printer) step(at string, e pipeline.Event) {
 		fmt.Fprintf(p.w, "  %s  failed    %s: %s\n", at, s.Claim, s.Message)
 	}
 }
+
+// number is a number of things and what is said of them.
+func number(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

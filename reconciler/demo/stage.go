@@ -219,7 +219,8 @@ func (s *stage) close(ctx context.Context) error {
 		return err
 	}
 	w := s.options.Out
-	fmt.Fprintf(w, "\n%d nodes cost %s. %d decisions were recorded.\n", len(all), total, len(s.decisions))
+	fmt.Fprintf(w, "\n%s %s. %s recorded.\n", number(len(all), "node costs", "nodes cost"), total,
+		number(len(s.decisions), "decision was", "decisions were"))
 	s.refused()
 	fmt.Fprintf(w, `
 Everything is in Git now. Look around:

@@ -68,7 +68,7 @@ func scale(replicas int, cost resources.Price) func(context.Context, *stage) err
 		if err != nil {
 			return err
 		}
-		s.print.line("%d replicas run; the nodes of NodePool default cost %s", replicas, got)
+		s.print.line("%s; the nodes of NodePool default cost %s", number(replicas, "replica runs", "replicas run"), got)
 		if cost != anyCost && got != cost {
 			return fmt.Errorf("the nodes of NodePool default cost %s, and the story says %s", got, cost)
 		}

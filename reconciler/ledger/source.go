@@ -165,11 +165,20 @@ type Query struct {
 	Limit int
 }
 
+// kindList are all kinds for a message.
+func kindList() string {
+	var out []string
+	for _, k := range decision.Kinds() {
+		out = append(out, string(k))
+	}
+	return strings.Join(out, ", ")
+}
+
 // Log visits decisions, newest first.
 func Log(ctx context.Context, s Source, q Query, fn func(Entry) error) error {
 	for _, k := range q.Kinds {
 		if !decision.Kind(k).Valid() {
-			return fmt.Errorf("%q is no kind of decision; the kinds are %v", k, decision.Kinds())
+			return fmt.Errorf("%q is no kind of decision; the kinds are %s", k, kindList())
 		}
 	}
 	b, err := s.Open(ctx)

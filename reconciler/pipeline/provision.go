@@ -44,21 +44,3 @@ func (w *World) Provision(ctx context.Context) ([]*decision.Decision, error) {
 	}
 	return n.decisions()
 }
-
-// Exclusions are what the offering stage keeps out of each NodePool, and the
-// findings of stages that could not say.
-func (w *World) Exclusions(ctx context.Context) ([]decision.Exclusion, []decision.Finding, error) {
-	types, notReady, err := w.resolve()
-	if err != nil {
-		return nil, nil, err
-	}
-	n := newNegotiation(w, types, notReady)
-	if err := n.offerings(ctx); err != nil {
-		return nil, nil, err
-	}
-	var out []decision.Exclusion
-	for _, pool := range w.Fleet.NodePools {
-		out = append(out, n.exclusions[pool.Name]...)
-	}
-	return out, n.denials, nil
-}

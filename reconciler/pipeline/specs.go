@@ -233,16 +233,36 @@ func NewJudge(f *fleet.Fleet, rego map[string][]byte, given Given) (*policy.Engi
 	return policy.New(policy.NewBundle(rego, f.Policy), policy.Options{Given: given})
 }
 
+const policiesDir = "policies"
+
+var errIrregular = errors.New("symbolic links and submodules are not read")
+
+// irregular says whether a path is neither a file nor a directory. The walk
+// follows a link at its root only, so that is looked at again.
+func irregular(files fs.FS, path string, e fs.DirEntry) bool {
+	mode := e.Type()
+	if path == policiesDir {
+		if in, err := fs.Lstat(files, path); err == nil {
+			mode = in.Mode().Type()
+		}
+	}
+	return mode != 0 && mode != fs.ModeDir
+}
+
 // PolicyFiles are the Rego files of a fleet repository: everything below
 // policies/ but tests.
 func PolicyFiles(files fs.FS) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	err := fs.WalkDir(files, "policies", func(path string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(files, policiesDir, func(path string, e fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && path == "policies":
+		case errors.Is(err, fs.ErrNotExist) && path == policiesDir:
 			return fs.SkipAll
 		case err != nil:
 			return err
+		case irregular(files, path, e):
+			// To leave it out could loosen the rules, and what it points to is
+			// no part of the commit.
+			return &fs.PathError{Op: "read", Path: path, Err: errIrregular}
 		case e.IsDir() || !strings.HasSuffix(path, ".rego") || strings.HasSuffix(path, "_test.rego"):
 			return nil
 		}

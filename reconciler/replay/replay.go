@@ -59,8 +59,16 @@ func (s Summary) OK() bool { return s.Mismatch == 0 }
 
 // String is the summary in one line.
 func (s Summary) String() string {
-	return fmt.Sprintf("%d decisions are the same byte for byte, %d differ, %d were made by another engine version",
-		s.Same, s.Mismatch, s.NotComparable)
+	return fmt.Sprintf("%d %s the same byte for byte, %d %s, %d %s made by another engine version",
+		s.Same, word(s.Same, "decision is", "decisions are"), s.Mismatch, word(s.Mismatch, "differs", "differ"),
+		s.NotComparable, word(s.NotComparable, "was", "were"))
+}
+
+func word(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // Run replays the decisions whose ids are given, or all of the branch, newest

@@ -61,11 +61,12 @@ func CheckText(w io.Writer, c *Check) error {
 			p.diagnostic("warning", f)
 		}
 		for _, x := range cc.Exclusions {
-			p.line("%s: NodePool %s: excluded by %s: %s: %s", cc.Cluster, x.NodePool, x.Rule, types(x.Types), x.Message)
+			p.line("%s: NodePool %s: excluded by %s: %s: %s", cc.Cluster, x.NodePool, x.Rule, choices(x), x.Message)
 		}
 		violations += len(cc.Violations)
 		warnings += len(cc.Warnings)
-		p.line("%s: %d NodePools, %d EC2NodeClasses, %d policies", cc.Cluster, cc.NodePools, cc.NodeClasses, cc.Policies)
+		p.line("%s: %s, %s, %s", cc.Cluster, count(cc.NodePools, "NodePool", "NodePools"),
+			count(cc.NodeClasses, "EC2NodeClass", "EC2NodeClasses"), count(cc.Policies, "policy", "policies"))
 	}
 	p.line("%s: %s", c.Source, verdictLine(violations, warnings))
 	return p.err
@@ -76,10 +77,18 @@ func verdictLine(violations, warnings int) string {
 	case violations == 0 && warnings == 0:
 		return "ok"
 	case violations == 0:
-		return fmt.Sprintf("ok, %d warnings", warnings)
+		return "ok, " + count(warnings, "warning", "warnings")
 	default:
-		return fmt.Sprintf("%d errors, %d warnings", violations, warnings)
+		return count(violations, "error", "errors") + ", " + count(warnings, "warning", "warnings")
 	}
+}
+
+// count is a number of things.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (p *printer) diagnostic(level string, f decision.Finding) {

@@ -68,7 +68,7 @@ func Decision(w io.Writer, d *decision.Decision, o *decision.Outcome) error {
 		p.line("Policies     %s", d.Inputs.Policies)
 	}
 	if d.Repeats > 0 {
-		p.line("Repeated     %d times since it was last recorded", d.Repeats)
+		p.line("Repeated     %s since it was last recorded", count(d.Repeats, "time", "times"))
 	}
 	p.spec(d.Proposal.Spec)
 	p.claims(d)
@@ -118,7 +118,7 @@ func (p *printer) claims(d *decision.Decision) {
 		if len(c.Filters) > 0 {
 			var steps []string
 			for _, f := range c.Filters {
-				steps = append(steps, fmt.Sprintf("%s %d", f.By, f.Left))
+				steps = append(steps, fmt.Sprintf("%s: %d", f.By, f.Left))
 			}
 			p.line("    types left after %s", strings.Join(steps, ", "))
 		}
@@ -156,18 +156,19 @@ func (p *printer) unplaced(us []decision.Unplaced) {
 	}
 }
 
-// podNames is how many names of pods are worth a line.
-const podNames = 5
+// lineNames is how many names are worth a line.
+const lineNames = 5
 
-func podGroup(g decision.PodGroup) string {
-	names := g.Names
-	more := ""
-	if len(names) > podNames {
-		more = fmt.Sprintf(" and %d more", len(names)-podNames)
-		names = names[:podNames]
+// few are the first names and how many more there are, which are at least two:
+// to say that there is one more takes no less room than its name.
+func few(names []string) string {
+	if len(names) <= lineNames+1 {
+		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s: %s%s", g.Namespace, strings.Join(names, ", "), more)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:lineNames], ", "), len(names)-lineNames)
 }
+
+func podGroup(g decision.PodGroup) string { return g.Namespace + ": " + few(g.Names) }
 
 func (p *printer) verdict(v *decision.Verdict) {
 	p.line("")
@@ -183,15 +184,21 @@ func (p *printer) verdict(v *decision.Verdict) {
 		p.finding("warning", f)
 	}
 	for _, x := range v.Exclusions {
-		p.line("  excluded by %s: %s%s: %s", x.Rule, types(x.Types), suffix(" in NodePool ", x.NodePool), x.Message)
+		p.line("  excluded by %s: %s%s: %s", x.Rule, choices(x), suffix(" in NodePool ", x.NodePool), x.Message)
 	}
+}
+
+// choices are what an exclusion takes out: types, or only some of their
+// offerings.
+func choices(x decision.Exclusion) string {
+	return types(x.Types) + suffix(" as ", x.CapacityType) + suffix(" in ", x.Zone)
 }
 
 func types(t decision.TypeSet) string {
 	if t.List == "" {
-		return strings.Join(t.Names, ", ")
+		return few(t.Names)
 	}
-	return fmt.Sprintf("%d types (inputs/lists/%s.json)", t.Count, t.List)
+	return fmt.Sprintf("%s (inputs/lists/%s.json)", count(t.Count, "type", "types"), t.List)
 }
 
 func (p *printer) finding(what string, f decision.Finding) {
@@ -215,7 +222,7 @@ func (p *printer) rounds(rounds []decision.Round) {
 			p.finding("denied by", f)
 		}
 		for _, x := range r.Excluded {
-			p.line("  excluded by %s: %s: %s", x.Rule, types(x.Types), x.Message)
+			p.line("  excluded by %s: %s: %s", x.Rule, choices(x), x.Message)
 		}
 	}
 }
@@ -226,7 +233,8 @@ func (p *printer) outcome(o *decision.Outcome) {
 	}
 	p.line("")
 	p.line("Outcome: %s%s", o.State, suffix(", ", unpushed(o)))
-	tw := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	var table strings.Builder
+	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	for _, s := range o.Steps {
 		what := cmp.Or(s.Claim, s.Node, s.Instance)
 		detail := ""
@@ -237,8 +245,9 @@ func (p *printer) outcome(o *decision.Outcome) {
 		}
 		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", s.Time.Format(time.TimeOnly), s.State, what, strings.TrimSpace(detail+" "+s.Message))
 	}
-	if err := tw.Flush(); err != nil && p.err == nil {
-		p.err = err
+	tw.Flush() // a Builder takes everything
+	for line := range strings.Lines(table.String()) {
+		p.line("%s", strings.TrimRight(line, " \n")) // cells before an empty one are padded
 	}
 }
 

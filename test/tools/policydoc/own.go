@@ -1,6 +1,9 @@
 package main
 
-import "github.com/reeve-project/reeve/reconciler/policy"
+import (
+	"github.com/reeve-project/reeve/reconciler/check"
+	"github.com/reeve-project/reeve/reconciler/policy"
+)
 
 // ownRule is a finding that Reeve makes without a policy.
 type ownRule struct{ id, where, kind, title, text string }
@@ -10,8 +13,17 @@ var own = []ownRule{
 	{"REEVE-SPEC-001", "spec", "deny", "The fleet cannot be read",
 		"CUE that does not evaluate, a value that the schema or a rule of Karpenter's CRDs refuses, a reference to an EC2NodeClass\n" +
 			"that is not in the fleet, or a tree that is not a fleet repository. The message says what to do."},
-	{"REEVE-CATALOG", "check", "warn", "Instance types were not checked",
-		"`reeve check` knows types and prices of the regions that are built in only. It says so when the fleet is in another one."},
+	{check.RuleNotChecked, "check", "warn", "Instance types were not checked",
+		"`reeve check` knows types and prices of the regions that are built in only. It says so when the fleet is in another one, and when a\n" +
+			"NodePool asks for what differs from account to account, such as capacity reservations."},
+	{check.RuleNoType, "check", "deny", "No instance type is left",
+		"What the NodePool requires, what its EC2NodeClass supports and what policies exclude leave nothing to launch. The message\n" +
+			"counts how many types pass each step."},
+	{check.RuleMinValues, "check", "warn", "There are fewer values than minValues",
+		"The instance types that are left for the NodePool are less various than its `minValues` ask for. Nothing can be launched\n" +
+			"until they are."},
+	{check.RuleSpotTypes, "check", "warn", "Too few spot types",
+		"Policies leave fewer than the 15 instance types that it takes to replace a spot node by a cheaper spot node."},
 	{policy.RuleCompile, "all", "deny", "The policies cannot be used",
 		"Rego that does not compile, that uses a built-in function which is not allowed, that adds to a shipped package, or that\n" +
 			"would never be evaluated. Nothing is judged by part of a bundle."},

@@ -1,0 +1,75 @@
+package scheduling
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/requirements"
+)
+
+// Choices are what a NodePool can launch before any pod is looked at: what its
+// template, its EC2NodeClass and the exclusions leave of the catalog.
+type Choices struct {
+	NodePool string
+	// NotReady says why there is nothing to choose from; the rest is empty
+	// then.
+	NotReady string
+	// Requirements are those of the template with its labels.
+	Requirements requirements.Set
+	// Filters tell how the types of the class became those that are left.
+	Filters []Filter
+	// Types that can be launched, by name, and how many of them as spot.
+	Types []string
+	Spot  int
+	// Shortfalls are the minValues that these types do not reach.
+	Shortfalls []requirements.Shortfall
+}
+
+// ChoicesOf works out the choices of each NodePool, sorted by name, by the
+// rules of Solve. It fails as Solve does.
+func ChoicesOf(in Input) ([]Choices, error) {
+	p, err := newProblem(in)
+	if err != nil {
+		return nil, fmt.Errorf("scheduling: %w", err)
+	}
+	p.compile()
+	out := make([]Choices, 0, len(p.pools))
+	for _, pl := range p.pools {
+		out = append(out, p.choices(pl))
+	}
+	slices.SortFunc(out, func(a, b Choices) int { return cmp.Compare(a.NodePool, b.NodePool) })
+	return out, nil
+}
+
+func (p *problem) choices(pl *pool) Choices {
+	c := Choices{NodePool: pl.name, Requirements: pl.reqs}
+	if len(pl.catalog) == 0 {
+		c.NotReady = cmp.Or(pl.why, "has no instance types")
+		return c
+	}
+	p.compileTypes(pl)
+	c.Filters = slices.Clone(pl.filters)
+	for _, t := range pl.types {
+		c.Types = append(c.Types, t.Name)
+		if slices.ContainsFunc(t.offers, isSpot) {
+			c.Spot++
+		}
+	}
+	slices.Sort(c.Types)
+	c.Shortfalls = pl.reqs.Shortfalls(func(key string) int {
+		return requirements.DistinctValues(key, func(yield func(requirements.Set) bool) {
+			for _, t := range pl.types {
+				if !yield(t.Requirements) {
+					return
+				}
+			}
+		})
+	})
+	return c
+}
+
+func isSpot(o catalog.Offering) bool { return o.CapacityType == karpv1.CapacityTypeSpot }
