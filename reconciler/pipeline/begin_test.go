@@ -139,11 +139,12 @@ func TestAClaimThatAPersonDeletesEndsItsDecision(t *testing.T) {
 	r.must(r.world.Scale("default/inflate", 1))
 	r.run(4 * time.Second)
 	d := r.last(decision.Provision)
-	r.must(r.world.Delete(sim.KindNodeClaim, d.Proposal.Claims[0].Name))
 	r.must(r.world.Scale("default/inflate", 0))
+	r.run(2 * time.Second)
+	r.must(r.world.Delete(sim.KindNodeClaim, d.Proposal.Claims[0].Name))
 	r.run(5 * time.Second)
 	if r.pipeline.Open() {
-		t.Error("the decision is still open")
+		t.Errorf("the decision is still open: %v", r.errs)
 	}
 	r.finish()
 }
