@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/reeve-project/reeve/reconciler/decision"
 )
@@ -23,8 +24,21 @@ type printer struct {
 
 func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+		_, p.err = io.WriteString(p.w, printable(fmt.Sprintf(format, args...))+"\n")
 	}
+}
+
+// printable replaces what steers a terminal: messages of policies and texts of
+// the fleet may hold anything. What follows an end of line is indented, so that
+// it cannot pass for a finding of its own.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+	return strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n    ")
 }
 
 // Log writes one line for a decision: when, what, and what became of it.
