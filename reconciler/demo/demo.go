@@ -31,6 +31,10 @@ const (
 	Branch  = "reeve/myeks"
 )
 
+// maxReplicas is far above what the limits of the demo's NodePools let run, and
+// below what takes minutes to simulate.
+const maxReplicas = 10_000
+
 // Virtual time begins at an instant that is always the same, so that a second
 // run makes the same commits.
 var begin = time.Date(2026, 4, 6, 12, 0, 0, 0, time.UTC)
@@ -38,6 +42,11 @@ var begin = time.Date(2026, 4, 6, 12, 0, 0, 0, time.UTC)
 // Run plays the demo. It fails if anything does not come out as the story
 // says.
 func Run(ctx context.Context, o Options) error {
+	for _, n := range o.Replicas {
+		if n < 0 || n > maxReplicas {
+			return fmt.Errorf("replicas: %d is not a number from 0 to %d", n, maxReplicas)
+		}
+	}
 	if err := replace(o.Dir); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,6 +156,19 @@ func storyNodes(t *testing.T) []node {
 		}
 	}
 	return out
+}
+
+func TestReplicasAreWithinBounds(t *testing.T) {
+	for _, n := range []int{-1, maxReplicas + 1, 1 << 40} {
+		dir := filepath.Join(t.TempDir(), "demo")
+		err := Run(t.Context(), Options{Dir: dir, Replicas: []int{5, n}, Out: io.Discard})
+		if err == nil || !strings.Contains(err.Error(), "is not a number from 0 to") {
+			t.Errorf("%d replicas: %v", n, err)
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%d replicas: the directory was touched: %v", n, err)
+		}
+	}
 }
 
 func TestADirectoryThatIsNotTheDemosIsLeftAlone(t *testing.T) {
