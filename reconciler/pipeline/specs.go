@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
@@ -243,20 +246,42 @@ func PolicyFiles(files fs.FS) (map[string][]byte, error) {
 			return fs.SkipAll
 		case err != nil:
 			return err
+		case e.Type()&fs.ModeSymlink != 0:
+			// It may be a folder of policies, which must not be left out silently.
+			return &fs.PathError{Op: "read", Path: path, Err: errors.New("is a symbolic link, which is not followed")}
 		case e.IsDir() || !strings.HasSuffix(path, ".rego") || strings.HasSuffix(path, "_test.rego"):
 			return nil
+		case !e.Type().IsRegular():
+			return &fs.PathError{Op: "read", Path: path, Err: errors.New("is not a plain file")}
 		}
-		b, err := fs.ReadFile(files, path)
-		if err != nil {
-			return err
-		}
+		b, err := readPolicy(files, path)
 		out[path] = b
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, &treeError{err}
 	}
 	return out, nil
+}
+
+// maxPolicyFile bounds what is read of one file. It is more than all policies
+// of a fleet may have together, which is checked when they are loaded.
+const maxPolicyFile = 8 << 20
+
+func readPolicy(files fs.FS, path string) ([]byte, error) {
+	if strings.ContainsFunc(path, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
+		return nil, &fs.PathError{Op: "read", Path: strconv.Quote(path), Err: errors.New("has characters in its name that cannot be printed")}
+	}
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxPolicyFile+1))
+	if err == nil && len(b) > maxPolicyFile {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("has more than %d bytes", maxPolicyFile)}
+	}
+	return b, err
 }
 
 // treeError is a tree that cannot be read as it is: a symlink or an odd name

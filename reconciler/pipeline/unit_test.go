@@ -2,8 +2,10 @@ package pipeline
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +13,7 @@ import (
 	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
+	"github.com/reeve-project/reeve/reconciler/port"
 )
 
 var t0 = time.Date(2026, 4, 6, 12, 0, 0, 0, time.UTC)
@@ -151,5 +154,25 @@ func TestActionsWaitForThePushAsTheDurabilitySays(t *testing.T) {
 				t.Errorf("%s: %s waits", tc.durability, k)
 			}
 		}
+	}
+}
+
+func TestPoliciesAreOfPlainFilesOnly(t *testing.T) {
+	const file = "policies/a.rego"
+	big := make([]byte, maxPolicyFile+1)
+	for name, tree := range map[string]fstest.MapFS{
+		"a link to a folder":     {"policies/shared": {Mode: fs.ModeSymlink}},
+		"a link to a file":       {file: {Mode: fs.ModeSymlink}},
+		"a named pipe":           {file: {Mode: fs.ModeNamedPipe}},
+		"a device":               {file: {Mode: fs.ModeDevice}},
+		"a name that is no text": {"policies/\x1b[2J.rego": {Data: []byte("package a")}},
+		"a file without end":     {file: {Data: big}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := PolicyFiles(tree)
+			if err == nil || len(port.Findings(err)) != 1 {
+				t.Errorf("read %d files, %v; want one finding", len(got), err)
+			}
+		})
 	}
 }
