@@ -65,6 +65,9 @@ func Init(dir string, opts InitOptions) ([]string, error) {
 	if !clusterName.MatchString(opts.Cluster) {
 		return nil, fmt.Errorf("init: %q is not the name of a cluster: letters, digits, '-' and '_', at most 100", opts.Cluster)
 	}
+	if dir == "" {
+		return nil, errors.New("init: no directory is named; write . for the present one")
+	}
 	files, err := newRepository(opts)
 	if err != nil {
 		return nil, fmt.Errorf("init: %w", err)

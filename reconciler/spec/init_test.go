@@ -137,6 +137,17 @@ func TestInitCleansUpAfterAFailure(t *testing.T) {
 	}
 }
 
+func TestInitRefusesNoDirectory(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if names, err := Init("", InitOptions{Cluster: "blue"}); err == nil {
+		t.Errorf("an empty name was taken for the present directory: wrote %d files", len(names))
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("wrote %v, %v", entries, err)
+	}
+}
+
 func TestInitRefusesABadName(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "x")
 	if _, err := Init(dir, InitOptions{Cluster: "../up"}); err == nil || !strings.Contains(err.Error(), "is not the name of a cluster") {
