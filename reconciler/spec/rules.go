@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,7 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/fleet"
+	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
 // adder reports a fault at a path of the document.
@@ -42,6 +45,40 @@ func checkCluster(c node, directory string, add adder) {
 		c.get("engine", "batchIdle"), c.get("engine", "batchMax"), c.get("judge", "deadline"),
 	} {
 		checkDuration(d, add)
+	}
+	checkBranch(c.get("ledger", "branch"), add)
+	checkEngine(c.get("engine"), add)
+}
+
+// checkBranch holds that Git takes the name, and that it is that of a branch.
+func checkBranch(n node, add adder) {
+	if !n.exists() {
+		return
+	}
+	name := n.str()
+	bad := name == "HEAD" || strings.HasPrefix(name, "refs/") || strings.Contains(name, "..")
+	for part := range strings.SplitSeq(name, "/") {
+		bad = bad || strings.HasSuffix(part, ".") || strings.HasSuffix(part, ".lock")
+	}
+	if bad {
+		add(n.path, fmt.Sprintf("%q is not the name of a branch", name), "write one such as reeve/blue, without refs/heads/")
+	}
+}
+
+// checkEngine holds that the numbers of the engine are exact: money is counted
+// in billionths of a dollar and the memory overhead in millionths.
+func checkEngine(e node, add adder) {
+	if fee := e.get("nodeFee"); fee.exists() {
+		if _, err := resources.ParsePrice(fee.text()); err != nil {
+			add(fee.path, fmt.Sprintf("%s is not an amount of money: %v", fee.text(), err), "write USD per hour with at most nine decimals, such as 0.01")
+		}
+	}
+	share := e.get("vmMemoryOverheadPercent")
+	if !share.exists() {
+		return
+	}
+	if _, err := catalog.SettingsOf(fleet.EngineSettings{VMMemoryOverheadPercent: json.Number(share.text())}); err != nil {
+		add(share.path, share.text()+" is not a share from 0 to below 1 with at most six decimals", "write one such as 0.075")
 	}
 }
 

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -44,10 +45,24 @@ func checkAMITerms(list node, add adder) {
 		case t.has("id") && t.hasAny("tags", "name", "owner"):
 			add(t.at("id"), "id cannot be combined with other fields", "keep id alone in its term")
 		}
+		if alias := t.get("alias").str(); t.has("alias") && !wellFormedAlias(alias) {
+			add(t.at("alias"), fmt.Sprintf("%q is not an alias", alias), "write family@version, such as al2023@v20260318, with one @ and no spaces")
+		}
 		if t.has("alias") && len(terms) > 1 {
 			add(t.at("alias"), "an alias must be the only term", "remove the other terms")
 		}
 	}
+}
+
+// wellFormedAlias says whether an alias is a family and a version. The pattern
+// of the CRD takes any text after the first "@", but Karpenter's types end the
+// process when they are asked for the family of an alias with a second one
+// (amiFamilyFromAlias), and a version with spaces names no image.
+func wellFormedAlias(alias string) bool {
+	family, version, _ := strings.Cut(alias, "@")
+	return aliasFamilies[family] != "" && version != "" && !strings.ContainsFunc(version, func(r rune) bool {
+		return r == '@' || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	})
 }
 
 // aliasFamilies are the values of amiFamily by the family of an alias.

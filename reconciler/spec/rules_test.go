@@ -85,6 +85,27 @@ func compareStarts(t *testing.T, want, got []string) {
 	}
 }
 
+func TestRulesOfClusters(t *testing.T) {
+	tests := []struct {
+		name, document string
+		want           []string
+	}{
+		{"a branch is one that Git takes", `{"ledger":{"branch":"reeve/blue"}}`, nil},
+		{"HEAD is no branch", `{"ledger":{"branch":"HEAD"}}`, []string{`ledger.branch: "HEAD" is not the name of a branch`}},
+		{"a branch is named without its folder in Git", `{"ledger":{"branch":"refs/heads/main"}}`, []string{`ledger.branch: "refs/heads/main" is not the name of a branch`}},
+		{"Git keeps some endings to itself", `{"ledger":{"branch":"a.lock/b"}}`, []string{`ledger.branch: "a.lock/b" is not the name of a branch`}},
+		{"two dots are a range", `{"ledger":{"branch":"a..b"}}`, []string{`ledger.branch: "a..b" is not the name of a branch`}},
+		{"money is exact", `{"engine":{"nodeFee":0.0000000001}}`, []string{`engine.nodeFee: 0.0000000001 is not an amount of money`}},
+		{"a share is exact", `{"engine":{"vmMemoryOverheadPercent":0.99999999}}`, []string{`engine.vmMemoryOverheadPercent: 0.99999999 is not a share`}},
+		{"usual numbers", `{"engine":{"nodeFee":0.01,"vmMemoryOverheadPercent":0.075}}`, nil},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			compareStarts(t, tc.want, faults(t, tc.document, func(n node, add adder) { checkCluster(n, "", add) }))
+		})
+	}
+}
+
 func TestRulesOfNodeClasses(t *testing.T) {
 	// ok has what other rules ask for.
 	ok := func(more string) string {
@@ -100,6 +121,9 @@ func TestRulesOfNodeClasses(t *testing.T) {
 			"amiSelectorTerms.0: this term selects nothing", "amiSelectorTerms.1: this term selects nothing"}},
 		{"an alias stands alone", `{"role":"r","amiSelectorTerms":[{"alias":"al2@latest","owner":"self"},{"id":"ami-1"}]}`, []string{
 			"amiSelectorTerms.0.alias: alias cannot be combined with other fields", "amiSelectorTerms.0.alias: an alias must be the only term"}},
+		{"an alias has one family and one version", `{"role":"r","amiSelectorTerms":[{"alias":"al2023@v1@v2"}]}`, []string{`amiSelectorTerms.0.alias: "al2023@v1@v2" is not an alias`}},
+		{"a moving alias cannot be dressed up as a pinned one", `{"role":"r","amiSelectorTerms":[{"alias":"al2023@latest@"}]}`, []string{`amiSelectorTerms.0.alias: "al2023@latest@" is not an alias`}},
+		{"a version has no spaces", `{"role":"r","amiSelectorTerms":[{"alias":"al2023@latest "}]}`, []string{`amiSelectorTerms.0.alias: "al2023@latest " is not an alias`}},
 		{"an id stands alone", `{"role":"r","amiFamily":"AL2","amiSelectorTerms":[{"id":"ami-1","name":"x"}]}`, []string{"amiSelectorTerms.0.id: id cannot be combined with other fields"}},
 		{"a family fits its alias", ok(`,"amiFamily":"Bottlerocket"`), []string{"amiFamily: amiFamily Bottlerocket does not fit the alias al2023@latest"}},
 		{"Custom fits every alias", ok(`,"amiFamily":"Custom"`), nil},
