@@ -177,8 +177,16 @@ func (w *verifier) trailers(v *View, added []*decision.Decision) {
 // outcomes proves that every outcome follows a decision that was recorded
 // before, and only grows.
 func (w *verifier) outcomes(v *View, changes []gitrepo.Change) error {
+	said := map[string]bool{}
+	for _, line := range v.marks.all(trailerOutcome) {
+		said[line] = true
+	}
 	for _, c := range changes {
-		if !isOutcomePath(c.Path) || isRemoved(c) {
+		switch {
+		case !isOutcomePath(c.Path):
+			continue
+		case isRemoved(c):
+			w.outcomeLeft(c.Path)
 			continue
 		}
 		w.res.Outcomes++
@@ -192,13 +200,29 @@ func (w *verifier) outcomes(v *View, changes []gitrepo.Change) error {
 			continue
 		}
 		w.outcome(c, o)
+		line := o.Decision + " " + string(o.State)
+		if !said[line] {
+			w.problem(c.Path, "the message does not say that decision %s is %s", o.Decision, o.State)
+		}
+		delete(said, line)
 		if !isAdded(c) {
 			if err := w.grows(c, o); err != nil {
 				return err
 			}
 		}
 	}
+	for _, line := range slices.Sorted(maps.Keys(said)) {
+		w.problem("", "the message names the outcome %q, which the commit does not record", line)
+	}
 	return nil
+}
+
+// outcomeLeft proves that an outcome leaves the tip together with its decision.
+func (w *verifier) outcomeLeft(p string) {
+	id := w.byPath[strings.TrimSuffix(p, outcomeSuffix)+recordSuffix]
+	if s := w.seen[id]; s != nil && !s.left {
+		w.problem(p, "the outcome was deleted, and its decision was not")
+	}
 }
 
 func (w *verifier) outcome(c gitrepo.Change, o *decision.Outcome) {

@@ -166,6 +166,16 @@ func TestVerifyFindsEveryForgery(t *testing.T) {
 				edit(f, outcomePath(path[ds[1].ID]), `"final": true`, `"final": false`)
 			}
 		}, "was final and has changed"},
+		"an outcome is deleted": {func(f *forgery) {
+			if f.n == 9 {
+				must(t, f.ed.Remove(outcomePath(path[ds[1].ID])))
+			}
+		}, "the outcome was deleted"},
+		"the message tells of another outcome": {func(f *forgery) {
+			if f.n == 6 {
+				f.msg = strings.Replace(f.msg, "Outcome: "+ds[1].ID+" ", "Outcome: "+ds[1].ID+" un", 1)
+			}
+		}, "which the commit does not record"},
 		"an outcome was not written": {func(f *forgery) {
 			if f.n == 6 {
 				must(t, f.ed.Remove("open/"+ds[1].ID))
