@@ -164,6 +164,9 @@ func (w *verifier) trailers(v *View, added []*decision.Decision) {
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		w.problem(w.seen[id].path, "the message does not name decision %s", id)
 	}
+	if len(added) == 1 && v.Subject() != oneLine(added[0].Summary) {
+		w.problem("", "the subject is not the summary of decision %s: %s", added[0].ID, oneLine(added[0].Summary))
+	}
 	for _, d := range added {
 		if spec := v.marks.first(trailerSpec); d.Inputs.SpecCommit != "" && d.Inputs.SpecCommit != spec {
 			w.problem(w.seen[d.ID].path, "the message names spec commit %s, the decision %s", spec, d.Inputs.SpecCommit)

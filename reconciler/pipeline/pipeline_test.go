@@ -124,6 +124,9 @@ func TestABadCommitLeavesTheLastGoodFleetInForce(t *testing.T) {
 		{"a NodePool that names a missing EC2NodeClass", func(r *rig) map[string]string {
 			return r.edit(nodeClasses, "nodeClasses: default:", "nodeClasses: other:")
 		}, "REEVE-SPEC-001", nodePools + ":"},
+		{"decisions on the branch of the specs", func(r *rig) map[string]string {
+			return r.edit(clusterFile, `environment:       "production"`, "environment: \"production\"\n\tledger: branch: \"main\"")
+		}, "REEVE-SPEC-001", clusterFile + ":11:10"},
 		{"a misspelled field", func(r *rig) map[string]string {
 			return r.edit(clusterFile, "environment:", "enviroment:")
 		}, "REEVE-SPEC-001", clusterFile + ":"},

@@ -137,6 +137,14 @@ func (j *Judgement) load(ctx context.Context, c Candidate) error {
 	d.Mode = f.Cluster.Mode
 	d.Inputs.Fleet = decision.Digest(f.Document)
 	d.Proposal.Spec.NodePools, d.Proposal.Spec.NodeClasses = len(f.NodePools), len(f.NodeClasses)
+	if branch := f.Cluster.Ledger.Branch; branch != "" && branch == c.Source.Branch {
+		at, _ := f.Positions.Find(fleet.Path{"cluster", "ledger", "branch"})
+		d.Verdict.Violations = append(d.Verdict.Violations, decision.Finding{
+			Rule: RuleSpec, Severity: "error", Path: fleet.Path{"cluster", "ledger", "branch"}, Position: &at,
+			Message:     fmt.Sprintf("decisions would be written to %q, the branch that specs are read from", branch),
+			Remediation: "leave cluster.ledger.branch out, or name a branch of its own",
+		})
+	}
 	judge, err := policy.New(bundle(f.Policy), policy.Options{Given: c.Given})
 	if err != nil {
 		return j.violate(err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -54,6 +55,12 @@ const localModule = schemas.LocalModule + "\n"
 //go:embed template
 var templates embed.FS
 
+// The forms of #Cluster in the schemas, so that what Init writes passes them.
+var (
+	regionName        = regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-[0-9]+$`)
+	kubernetesVersion = regexp.MustCompile(`^1\.[0-9]{1,3}$`)
+)
+
 // ErrNotEmpty says that Init found something in the directory.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
@@ -64,6 +71,18 @@ func Init(dir string, opts InitOptions) ([]string, error) {
 	opts.defaults()
 	if !clusterName.MatchString(opts.Cluster) {
 		return nil, fmt.Errorf("init: %q is not the name of a cluster: letters, digits, '-' and '_', at most 100", opts.Cluster)
+	}
+	for _, o := range []struct {
+		what, value string
+		form        *regexp.Regexp
+		like        string
+	}{
+		{"region", opts.Region, regionName, "us-east-1"},
+		{"Kubernetes version", opts.KubernetesVersion, kubernetesVersion, "1.34"},
+	} {
+		if !o.form.MatchString(o.value) {
+			return nil, fmt.Errorf("init: %q is not a %s such as %q", o.value, o.what, o.like)
+		}
 	}
 	if dir == "" {
 		return nil, errors.New("init: no directory is named; write . for the present one")

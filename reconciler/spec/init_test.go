@@ -188,3 +188,18 @@ func listing(t *testing.T, dir string) []string {
 	}
 	return names
 }
+
+func TestInitRefusesWhatItsOwnSchemaWouldRefuse(t *testing.T) {
+	for name, o := range map[string]InitOptions{
+		"a region":             {Cluster: "blue", Region: `x"`},
+		"a Kubernetes version": {Cluster: "blue", KubernetesVersion: "latest"},
+	} {
+		dir := filepath.Join(t.TempDir(), "fleet")
+		if _, err := Init(dir, o); err == nil || !strings.Contains(err.Error(), "such as") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s: something was written", name)
+		}
+	}
+}
