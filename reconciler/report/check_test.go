@@ -18,7 +18,7 @@ func TestTextsOfPoliciesSteerNoTerminalAndForgeNoFinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "error: X-1: no\ufffd[2Jthing\n    a.cue:1:1: error: forged (Pod/\ufffdx)\n" +
-		"blue: 0 NodePools, 0 EC2NodeClasses, 1 policies\nfleet: 1 errors, 0 warnings\n"
+		"blue: 0 NodePools, 0 EC2NodeClasses, 1 policy\nfleet: 1 error, 0 warnings\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
