@@ -65,15 +65,8 @@ func (r *Repo) receiveSession(ctx context.Context) (transport.ReceivePackSession
 	if err != nil {
 		return nil, nil, err
 	}
-	adv, err := s.AdvertisedReferencesContext(ctx)
-	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return s, packp.NewAdvRefs(), nil
-	}
-	if err != nil {
-		_ = s.Close()
-		return nil, nil, err
-	}
-	return s, adv, nil
+	adv, err := advertised(ctx, s)
+	return s, adv, err
 }
 
 // send gives the command and the pack to the server and reads its report.

@@ -104,7 +104,7 @@ func (r *Repo) Heads(ctx context.Context) (map[string]Hash, error) {
 	return out, nil
 }
 
-// uploadSession connects for reading. An empty repository advertises nothing.
+// uploadSession connects for reading.
 func (r *Repo) uploadSession(ctx context.Context) (transport.UploadPackSession, *packp.AdvRefs, error) {
 	t, auth, err := r.dial(ctx)
 	if err != nil {
@@ -114,15 +114,22 @@ func (r *Repo) uploadSession(ctx context.Context) (transport.UploadPackSession, 
 	if err != nil {
 		return nil, nil, err
 	}
+	adv, err := advertised(ctx, s)
+	return s, adv, err
+}
+
+// advertised are the references that the server offers, none for an empty
+// repository. A session that cannot be used is closed.
+func advertised(ctx context.Context, s transport.Session) (*packp.AdvRefs, error) {
 	adv, err := s.AdvertisedReferencesContext(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return s, packp.NewAdvRefs(), nil
+		return packp.NewAdvRefs(), nil
 	}
 	if err != nil {
 		_ = s.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return s, adv, nil
+	return adv, nil
 }
 
 func (r *Repo) dial(ctx context.Context) (transport.Transport, Auth, error) {

@@ -136,9 +136,7 @@ func (p *printer) claims(d *decision.Decision) {
 			}
 			p.line("    types left after %s", strings.Join(steps, ", "))
 		}
-		for _, g := range c.Pods {
-			p.line("    %s", podGroup(g))
-		}
+		p.pods(c.Pods)
 	}
 }
 
@@ -150,9 +148,7 @@ func (p *printer) nodes(nodes []decision.Node) {
 	p.line("Nodes to remove")
 	for _, n := range nodes {
 		p.line("  %s: %s %s %s, %s%s", cmp.Or(n.Claim, n.Name), n.InstanceType, n.Zone, n.CapacityType, n.Price, suffix(": ", n.Detail))
-		for _, g := range n.Pods {
-			p.line("    %s", podGroup(g))
-		}
+		p.pods(n.Pods)
 	}
 }
 
@@ -164,9 +160,7 @@ func (p *printer) unplaced(us []decision.Unplaced) {
 	p.line("Pods that stay pending")
 	for _, u := range us {
 		p.line("  %s%s: %s", u.Reason, suffix(" by ", strings.Join(u.Rules, ", ")), u.Message)
-		for _, g := range u.Pods {
-			p.line("    %s", podGroup(g))
-		}
+		p.pods(u.Pods)
 	}
 }
 
@@ -180,6 +174,12 @@ func few(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:lineNames], ", "), len(names)-lineNames)
+}
+
+func (p *printer) pods(groups []decision.PodGroup) {
+	for _, g := range groups {
+		p.line("    %s", podGroup(g))
+	}
 }
 
 func podGroup(g decision.PodGroup) string { return g.Namespace + ": " + few(g.Names) }
