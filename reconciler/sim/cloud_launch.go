@@ -53,7 +53,7 @@ func (c *Cloud) launch(req port.LaunchRequest) (port.LaunchResult, error) {
 	}
 	if earlier, ok := c.launches[req.Token]; ok {
 		if earlier.input != string(input) {
-			return port.LaunchResult{}, port.Terminal(fmt.Errorf("IdempotentParameterMismatch: the client token %s was used with other parameters: use the next attempt's", req.Token))
+			return port.LaunchResult{}, fmt.Errorf("IdempotentParameterMismatch: token %s: %w", req.Token, port.ErrTokenUsed)
 		}
 		return c.again(earlier), nil
 	}
