@@ -133,6 +133,11 @@ func (p *Pipeline) orphans(snap *cluster.Snapshot, owned map[string]bool) {
 	}
 }
 
+// instanceEnds says whether EC2 is ending the instance of the node, or has.
+func instanceEnds(n *cluster.Node) bool {
+	return instanceIsGone(n) || n.Claim != nil && n.Claim.InstanceState == "shutting-down"
+}
+
 // instanceIsGone says whether EC2 has ended the instance of the node.
 func instanceIsGone(n *cluster.Node) bool {
 	if n.Claim == nil {

@@ -53,7 +53,7 @@ func (p *Pipeline) terminate(ctx context.Context, snap *cluster.Snapshot, r *por
 	if err := p.taint(ctx, snap, r, node); err != nil {
 		return err
 	}
-	if !node.Deleting {
+	if !node.Claim.Deleting {
 		if err := p.Cluster.DeleteClaim(ctx, claim); err != nil && !isGone(err) {
 			return fmt.Errorf("delete: %w", err)
 		}
