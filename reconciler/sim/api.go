@@ -116,6 +116,8 @@ type API struct {
 	audit    []Write
 	events   []Event
 	onChange func(Kind)
+	// onUpdate is told of every object that is replaced by a newer version.
+	onUpdate func(old, now Object)
 }
 
 // table is the objects of one kind; keys are sorted.
@@ -125,7 +127,7 @@ type table struct {
 }
 
 func newAPI(c *Clock) *API {
-	a := &API{clock: c, tables: map[Kind]*table{}, made: map[types.UID]int64{}, onChange: func(Kind) {}}
+	a := &API{clock: c, tables: map[Kind]*table{}, made: map[types.UID]int64{}, onChange: func(Kind) {}, onUpdate: func(Object, Object) {}}
 	for _, k := range kinds {
 		a.tables[k] = &table{objects: map[string]Object{}}
 	}
@@ -219,6 +221,7 @@ func Update[T Object](a *API, actor, key, note string, f func(T) error) error {
 	kind := kindOf(c)
 	a.tables[kind].objects[key] = c
 	a.wrote(actor, "update", kind, key, note)
+	a.onUpdate(old, c)
 	if c.GetDeletionTimestamp() != nil && len(c.GetFinalizers()) == 0 && graceOf(c) == 0 {
 		a.remove(actor, kind, key)
 	}
@@ -263,6 +266,7 @@ func (a *API) delete(actor string, o Object, grace *int64) error {
 	c.SetResourceVersion(strconv.FormatInt(a.version, 10))
 	a.tables[kind].objects[key] = c
 	a.wrote(actor, "delete", kind, key, "")
+	a.onUpdate(o, c)
 	return nil
 }
 

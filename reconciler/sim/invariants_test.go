@@ -54,18 +54,20 @@ func TestInvariantsFindWhatIsWrong(t *testing.T) {
 				_, err := e.cloud.Launch(ctx, req)
 				check(t, err)
 			}
+			e.cloud.Kill(e.cloud.list()[0].ID)
 		}, []string{`launch-before-record: 1 instances are launched for decision "d9", which is not recorded`}},
 		{"an instance whose claim is gone", func(e *estate, t *testing.T) {
 			_, err := e.cloud.Launch(ctx, e.request(t, "t", "c"))
 			check(t, err)
-		}, []string{"orphan: instance ID runs for NodeClaim c, which is not there"}},
+		}, []string{`orphan: instance ID of decision "d1" runs and no NodeClaim names it`}},
 		{"a claim that was launched twice", func(e *estate, t *testing.T) {
 			check(t, e.cluster.CreateClaim(ctx, claimOf("c", "d1", "0")))
 			for _, token := range []string{"t1", "t2"} {
 				_, err := e.cloud.Launch(ctx, e.request(t, token, "c"))
 				check(t, err)
 			}
-		}, []string{"launched-twice: instances ID and ID were both launched for NodeClaim c"}},
+		}, []string{`launched-twice: 2 instances run for the 1 claims of decision "d1", group ""`,
+			`orphan: instance ID of decision "d1" runs and no NodeClaim names it`}},
 		{"two claims with one instance, which never was", func(e *estate, t *testing.T) {
 			for _, name := range []string{"c", "d"} {
 				check(t, e.cluster.CreateClaim(ctx, claimOf(name, "d1", "0")))

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
@@ -108,12 +109,22 @@ func (e *estate) drive(t *testing.T, claims ...string) {
 	t.Helper()
 	s, err := e.cluster.Snapshot(ctx)
 	check(t, err)
-	instances := map[string]string{}
 	list, err := e.cloud.Instances(ctx)
 	check(t, err)
-	byClaim := map[string]port.Instance{}
-	for _, in := range list {
-		instances[in.Claim], byClaim[in.Claim] = in.ID, in
+	// Instances that no claim names yet go to the claims without, in the order
+	// of their ids; each is tagged with its claim then.
+	taken := map[string]bool{}
+	for _, n := range s.Nodes {
+		taken[n.ProviderID] = true
+	}
+	instances, byClaim := map[string]string{}, map[string]port.Instance{}
+	for _, n := range s.Nodes {
+		i := slices.IndexFunc(list, func(in port.Instance) bool { return !taken[in.ProviderID] })
+		if n.Claim != nil && n.ProviderID == "" && i >= 0 {
+			instances[n.Claim.Name], byClaim[n.Claim.Name] = list[i].ID, list[i]
+			taken[list[i].ProviderID] = true
+			check(t, e.cloud.Tag(ctx, list[i].ID, map[string]string{"karpenter.sh/nodeclaim": n.Claim.Name}))
+		}
 	}
 	for _, step := range lifecycle.Steps(s, instances) {
 		switch step.Action {

@@ -30,6 +30,7 @@ func TestAClaimBecomesANodeThatRunsPods(t *testing.T) {
 		"31s reeve update NodeClaim default-one (Register)",
 		"41s kubelet update Node " + node + " (KubeletReady)",
 		"41s kubelet update Node " + node + " (devices)",
+		"41s pod-events update NodeClaim default-one (pod event)",
 		"41s reeve update Node " + node + " (Initialize)",
 		"41s reeve update NodeClaim default-one (Initialize)",
 	}
@@ -243,7 +244,7 @@ func TestAClaimIsRemovedWithItsNode(t *testing.T) {
 		}
 	}
 	want := []string{
-		"reeve update Node", "reeve delete NodeClaim", "kubelet update Node", "node-controller delete Node",
+		"reeve update Node", "reeve delete NodeClaim", "pod-events update NodeClaim", "kubelet update Node", "node-controller delete Node",
 		"reeve update Node", "reeve remove Node", "reeve update NodeClaim", "reeve remove NodeClaim",
 	}
 	if diff := cmp.Diff(want, verbs); diff != "" {

@@ -22,6 +22,7 @@ const (
 	actorLifecycle  = "node-controller"
 	actorGC         = "garbage-collector"
 	actorScheduler  = "scheduler"
+	actorPodEvents  = "pod-events"
 	actorReeve      = "reeve"
 )
 
@@ -104,6 +105,7 @@ func NewWorld(o Options) *World {
 		{[]Kind{KindPod, KindNode, KindNamespace}, w.bindPods},
 	}
 	w.API.onChange = w.changed
+	w.API.onUpdate = w.podEvent
 	for _, ns := range []string{"default", "kube-system"} {
 		w.must(w.API.Create(actorScript, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
