@@ -90,7 +90,7 @@ func TestTheSameTokenLaunchesOnce(t *testing.T) {
 	if n := len(e.cloud.list()); n != 2 {
 		t.Errorf("%d instances run", n)
 	}
-	if _, err := e.cloud.Launch(ctx, e.request(t, "token", "x")); !port.IsTerminal(err) || !strings.Contains(err.Error(), "IdempotentParameterMismatch") {
+	if _, err := e.cloud.Launch(ctx, e.request(t, "token", "x")); !errors.Is(err, port.ErrTokenUsed) || !strings.Contains(err.Error(), "IdempotentParameterMismatch") {
 		t.Errorf("another input with the same token: %v", err)
 	}
 	other, err := e.cloud.Launch(ctx, e.request(t, "token2", "z"))
