@@ -45,10 +45,11 @@ func TestCallsFailAsTheScriptSays(t *testing.T) {
 				}
 				a.template("nodes")
 				a.SetFaults(Nth("CreateFleet", 2, tc.fault))
-				in := a.fleetOf(1, "on-demand", a.over("m5.large", zoneA))
-				_, err := a.ec2.CreateFleet(ctx, in)
+				fleet := func() *ec2.CreateFleetInput { return a.fleetOf(1, "on-demand", a.over("m5.large", zoneA)) }
+				_, err := a.ec2.CreateFleet(ctx, fleet())
 				check(t, err)
-				_, err = a.ec2.CreateFleet(ctx, in)
+				// The SDK writes a client token into the input: each call needs its own.
+				_, err = a.ec2.CreateFleet(ctx, fleet())
 				got := "connection"
 				var send interface{ ConnectionError() bool }
 				switch {
