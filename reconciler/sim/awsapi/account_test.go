@@ -81,7 +81,7 @@ func code(t *testing.T, err error) string {
 	return api.ErrorCode()
 }
 
-func wantError(t *testing.T, err error, want string) {
+func wantRefusal(t *testing.T, err error, want string) {
 	t.Helper()
 	if got := code(t, err); got != want {
 		t.Errorf("got error %q, want %q", got, want)

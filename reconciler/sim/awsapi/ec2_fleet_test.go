@@ -2,6 +2,7 @@ package awsapi
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/sim"
 )
 
@@ -93,9 +95,9 @@ func TestAnInstanceLivesAndEnds(t *testing.T) {
 	}
 	a.pass(time.Hour)
 	_, err = a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
-	wantError(t, err, noInstance)
+	wantRefusal(t, err, noInstance)
 	_, err = a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id, out.Instances[0].InstanceIds[1]}})
-	wantError(t, err, noInstance)
+	wantRefusal(t, err, noInstance)
 	want := []string{"0s pending", "0s pending", "5s running", "5s running", "1m0s shutting-down", "1m20s terminated"}
 	if diff := cmp.Diff(want, states); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
@@ -220,7 +222,7 @@ func TestOverridesThatCannotBeLaunchedAreErrorsOfTheFleet(t *testing.T) {
 		{"an image of another architecture", nil, func(o *types.FleetLaunchTemplateOverridesRequest) { o.InstanceType = "m6g.large" }, "InvalidParameterValue"},
 		{"an unknown security group", func(d *types.RequestLaunchTemplateData) { d.SecurityGroupIds = []string{"sg-1"} }, nil, "InvalidGroup.NotFound"},
 		{"an unknown instance profile", func(d *types.RequestLaunchTemplateData) { d.IamInstanceProfile.Name = new("nobody") }, nil, "InvalidParameterValue"},
-		{"a type that the zone lacks", nil, func(o *types.FleetLaunchTemplateOverridesRequest) { o.InstanceType = "m3.large" }, "InvalidParameterValue"},
+		{"a type that the region lacks", nil, func(o *types.FleetLaunchTemplateOverridesRequest) { o.InstanceType = "m3.large" }, "InvalidParameterValue"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -240,6 +242,71 @@ func TestOverridesThatCannotBeLaunchedAreErrorsOfTheFleet(t *testing.T) {
 				t.Errorf("got %v, want the error %s", launched(out), tc.want)
 			}
 		})
+	}
+}
+
+func TestATypeIsLaunchedOnlyWhereAndAsItIsSold(t *testing.T) {
+	a := newAccount(t)
+	a.template("nodes")
+	var missing, zone, onDemandOnly string
+	for _, typ := range a.offered() {
+		for _, z := range a.options.Catalog.Zones() {
+			if typ.Arch == "x86_64" && !slices.Contains(typ.Zones, z.ID) {
+				missing, zone = typ.Name, z.Name
+			}
+		}
+		if typ.Arch == "x86_64" && !slices.Contains(typ.Usage, "spot") {
+			onDemandOnly = typ.Name
+		}
+	}
+	typ, _ := a.options.Catalog.Type(onDemandOnly)
+	sold := a.over(onDemandOnly, zoneA)
+	for _, z := range a.options.Catalog.Zones() {
+		if z.ID == typ.Zones[0] {
+			sold = a.over(onDemandOnly, z.Name)
+		}
+	}
+	cheap, fair, odd := a.over("m5.large", zoneA), a.over("m5.large", zoneA), a.over("m5.large", zoneA)
+	cheap.MaxPrice, fair.MaxPrice, odd.MaxPrice = new("0.001"), new("10"), new("much")
+	for _, tc := range []struct {
+		kind string
+		over types.FleetLaunchTemplateOverridesRequest
+		want []string
+	}{
+		{"on-demand", a.over(missing, zone), []string{"Unsupported for " + missing + " in " + zone}},
+		{"spot", sold, []string{"Unsupported for " + onDemandOnly + " in " + *sold.AvailabilityZone}},
+		{"spot", cheap, []string{"SpotMaxPriceTooLow for m5.large in " + zoneA}},
+		{"spot", odd, []string{"InvalidParameterValue for m5.large in " + zoneA}},
+		{"spot", fair, []string{"1 × m5.large in " + zoneA + " spot"}},
+	} {
+		out, err := a.ec2.CreateFleet(ctx, a.fleetOf(1, tc.kind, tc.over))
+		check(t, err)
+		if diff := cmp.Diff(tc.want, launched(out)); diff != "" {
+			t.Errorf("launched (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestANewCatalogHasNewPrices(t *testing.T) {
+	a := newAccount(t)
+	a.template("nodes")
+	d, err := a.options.Catalog.WithPrices(catalog.OnDemandPrices{"c5.large": 2, "m5.large": 1}, nil)
+	check(t, err)
+	a.SetCatalog(d)
+	out, err := a.ec2.CreateFleet(ctx, a.fleetOf(1, "on-demand", a.over("r5.large", zoneA), a.over("c5.large", zoneA), a.over("m5.large", zoneA)))
+	check(t, err)
+	if diff := cmp.Diff([]string{"1 × m5.large in " + zoneA + " on-demand"}, launched(out)); diff != "" || a.Instances()[0].Price != 1 {
+		t.Errorf("price %s, launched (-want +got):\n%s", a.Instances()[0].Price, diff)
+	}
+	a.SetCapacity(Pool{"m5.large", zoneA, "on-demand"}, 0)
+	a.SetCapacity(Pool{"c5.large", zoneA, "on-demand"}, 0)
+	out, err = a.ec2.CreateFleet(ctx, a.fleetOf(1, "on-demand", a.over("r5.large", zoneA), a.over("c5.large", zoneA), a.over("m5.large", zoneA)))
+	check(t, err)
+	want := []string{
+		"1 × r5.large in " + zoneA + " on-demand", "InsufficientInstanceCapacity for m5.large in " + zoneA, "InsufficientInstanceCapacity for c5.large in " + zoneA,
+	}
+	if diff := cmp.Diff(want, launched(out)); diff != "" {
+		t.Errorf("what has no price comes last (-want +got):\n%s", diff)
 	}
 }
 
@@ -280,7 +347,7 @@ func TestFleetsThatMakeNoSenseAreRefused(t *testing.T) {
 			in := a.fleetOf(1, "on-demand", a.over("m5.large", zoneA))
 			tc.edit(in)
 			_, err := a.ec2.CreateFleet(ctx, in)
-			wantError(t, err, tc.want)
+			wantRefusal(t, err, tc.want)
 			if n := len(a.Instances()); n != 0 {
 				t.Errorf("%d instances were launched", n)
 			}
@@ -302,7 +369,7 @@ func TestAClientTokenLaunchesOnce(t *testing.T) {
 	}
 	in.TargetCapacitySpecification.TotalTargetCapacity = new(int32(3))
 	_, err = a.ec2.CreateFleet(ctx, in)
-	wantError(t, err, "IdempotentParameterMismatch")
+	wantRefusal(t, err, "IdempotentParameterMismatch")
 	in.ClientToken = new("token-2")
 	_, err = a.ec2.CreateFleet(ctx, in)
 	check(t, err)

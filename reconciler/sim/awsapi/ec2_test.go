@@ -198,17 +198,17 @@ func TestThePriceListRefusesWhatItDoesNotHave(t *testing.T) {
 		return &pricing.GetProductsInput{ServiceCode: &service, Filters: []pricingtypes.Filter{{Field: &field, Type: pricingtypes.FilterType(kind), Value: new("x")}}}
 	}
 	_, err := a.pricing.GetProducts(ctx, in("AmazonS3", "tenancy", "TERM_MATCH"))
-	wantError(t, err, "NotFoundException")
+	wantRefusal(t, err, "NotFoundException")
 	_, err = a.pricing.GetProducts(ctx, in("AmazonEC2", "colour", "TERM_MATCH"))
-	wantError(t, err, "InvalidParameterException")
+	wantRefusal(t, err, "InvalidParameterException")
 	_, err = a.pricing.GetProducts(ctx, in("AmazonEC2", "tenancy", "RHYMES_WITH"))
-	wantError(t, err, "InvalidParameterException")
+	wantRefusal(t, err, "InvalidParameterException")
 	bad := in("AmazonEC2", "tenancy", "TERM_MATCH")
 	bad.NextToken = new("!")
 	_, err = a.pricing.GetProducts(ctx, bad)
-	wantError(t, err, "InvalidParameterException")
+	wantRefusal(t, err, "InvalidParameterException")
 	_, err = a.pricing.DescribeServices(ctx, &pricing.DescribeServicesInput{})
-	wantError(t, err, "UnknownOperationException")
+	wantRefusal(t, err, "UnknownOperationException")
 }
 
 func TestSubnetsGroupsAndImagesAreFoundByWhatClassesSelect(t *testing.T) {
@@ -258,11 +258,11 @@ func TestSubnetsGroupsAndImagesAreFoundByWhatClassesSelect(t *testing.T) {
 		}
 	}
 	_, err = a.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("colour", "red")}})
-	wantError(t, err, "InvalidParameterValue")
+	wantRefusal(t, err, "InvalidParameterValue")
 	_, err = a.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{NextToken: new("?")})
-	wantError(t, err, "InvalidNextToken")
+	wantRefusal(t, err, "InvalidNextToken")
 	_, err = a.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{"ami-0"}})
-	wantError(t, err, "InvalidAMIID.NotFound")
+	wantRefusal(t, err, "InvalidAMIID.NotFound")
 }
 
 func TestReleasesAreNamedByParameters(t *testing.T) {
@@ -299,10 +299,10 @@ func TestLaunchTemplatesComeAndGo(t *testing.T) {
 	}
 	in.ClientToken = new("two")
 	_, err = a.ec2.CreateLaunchTemplate(ctx, in)
-	wantError(t, err, "InvalidLaunchTemplateName.AlreadyExistsException")
+	wantRefusal(t, err, "InvalidLaunchTemplateName.AlreadyExistsException")
 	in.LaunchTemplateName, in.ClientToken = new("other"), new("one")
 	_, err = a.ec2.CreateLaunchTemplate(ctx, in)
-	wantError(t, err, "IdempotentParameterMismatch")
+	wantRefusal(t, err, "IdempotentParameterMismatch")
 	found, err := a.ec2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{filter("tag:eks:eks-cluster-name", "myeks")}})
 	check(t, err)
 	if len(found.LaunchTemplates) != 1 || *found.LaunchTemplates[0].LaunchTemplateName != "reeve.dev/1" {
@@ -314,9 +314,9 @@ func TestLaunchTemplatesComeAndGo(t *testing.T) {
 	_, err = a.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: new("reeve.dev/1")})
 	check(t, err)
 	_, err = a.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: first.LaunchTemplate.LaunchTemplateId})
-	wantError(t, err, "InvalidLaunchTemplateId.NotFound")
+	wantRefusal(t, err, "InvalidLaunchTemplateId.NotFound")
 	_, err = a.ec2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{"reeve.dev/1"}})
-	wantError(t, err, "InvalidLaunchTemplateName.NotFoundException")
+	wantRefusal(t, err, "InvalidLaunchTemplateName.NotFoundException")
 	if left := a.Leftovers(); len(left) != 0 {
 		t.Errorf("left over: %v", left)
 	}
@@ -345,7 +345,7 @@ func TestLaunchTemplatesThatMakeNoSenseAreRefused(t *testing.T) {
 			in := &ec2.CreateLaunchTemplateInput{LaunchTemplateName: new("abc"), LaunchTemplateData: a.templateData()}
 			tc.edit(in)
 			_, err := a.ec2.CreateLaunchTemplate(ctx, in)
-			wantError(t, err, tc.want)
+			wantRefusal(t, err, tc.want)
 		})
 	}
 }
@@ -355,13 +355,13 @@ func TestReadsLagBehindWritesAsLongAsAsked(t *testing.T) {
 	a.template("nodes")
 	fleet := a.fleetOf(1, "on-demand", a.over("m5.large", zoneA))
 	_, err := a.ec2.CreateFleet(ctx, fleet)
-	wantError(t, err, "InvalidLaunchTemplateName.NotFoundException")
+	wantRefusal(t, err, "InvalidLaunchTemplateName.NotFoundException")
 	a.pass(3 * time.Second)
 	out, err := a.ec2.CreateFleet(ctx, fleet)
 	check(t, err)
 	id := out.Instances[0].InstanceIds[0]
 	_, err = a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
-	wantError(t, err, noInstance)
+	wantRefusal(t, err, noInstance)
 	a.pass(10 * time.Second)
 	if got := a.describe(id).State.Name; got != "running" {
 		t.Errorf("instance is %s, want running", got)
@@ -378,11 +378,11 @@ func TestTagsAreChangedOnAllResourcesOrNone(t *testing.T) {
 	_, err = a.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id, a.subnetIn(zoneA)}, Tags: tag("reeve.dev/decision", "d1")})
 	check(t, err)
 	_, err = a.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id, "i-0"}, Tags: tag("Name", "n")})
-	wantError(t, err, noInstance)
+	wantRefusal(t, err, noInstance)
 	_, err = a.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tag("aws:x", "n")})
-	wantError(t, err, "InvalidParameterValue")
+	wantRefusal(t, err, "InvalidParameterValue")
 	_, err = a.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{"x"}, Tags: tag("a", "n")})
-	wantError(t, err, "InvalidID")
+	wantRefusal(t, err, "InvalidID")
 	_, err = a.ec2.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: tag("karpenter.sh/nodepool", "other")})
 	check(t, err)
 	_, err = a.ec2.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: new("eks:eks-cluster-name")}}})
@@ -436,7 +436,7 @@ func TestADryRunOfRunInstancesChecksWhatALaunchNeeds(t *testing.T) {
 			}
 			tc.edit(in)
 			_, err := a.ec2.RunInstances(ctx, in)
-			wantError(t, err, tc.want)
+			wantRefusal(t, err, tc.want)
 		})
 	}
 }
@@ -444,17 +444,17 @@ func TestADryRunOfRunInstancesChecksWhatALaunchNeeds(t *testing.T) {
 func TestDryRunsOfReadsTellThatTheyMay(t *testing.T) {
 	a := newAccount(t)
 	_, err := a.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{DryRun: new(true)})
-	wantError(t, err, "DryRunOperation")
+	wantRefusal(t, err, "DryRunOperation")
 	_, err = a.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{})
 	check(t, err)
 	_, err = a.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{"cr-1"}})
-	wantError(t, err, "InvalidCapacityReservationId.NotFound")
+	wantRefusal(t, err, "InvalidCapacityReservationId.NotFound")
 	_, err = a.ec2.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{GroupNames: []string{"g"}})
-	wantError(t, err, "InvalidPlacementGroup.Unknown")
+	wantRefusal(t, err, "InvalidPlacementGroup.Unknown")
 	_, err = a.ec2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{})
-	wantError(t, err, "InvalidAction")
+	wantRefusal(t, err, "InvalidAction")
 	_, err = a.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{MaxResults: new(int32(101))})
-	wantError(t, err, "InvalidParameterValue")
+	wantRefusal(t, err, "InvalidParameterValue")
 	_, err = a.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.huge"}})
-	wantError(t, err, "InvalidInstanceType")
+	wantRefusal(t, err, "InvalidInstanceType")
 }

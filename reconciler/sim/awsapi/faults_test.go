@@ -135,7 +135,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 func TestCallsThatAreForNobodyAreRefused(t *testing.T) {
 	a := newAccount(t)
 	_, err := ec2.NewFromConfig(config("eu-west-1", a.HTTPClient())).DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
-	wantError(t, err, "SignatureDoesNotMatch")
+	wantRefusal(t, err, "SignatureDoesNotMatch")
 	for _, tc := range []struct {
 		name, authorization, want string
 	}{
