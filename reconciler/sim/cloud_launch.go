@@ -185,7 +185,7 @@ func (c *Cloud) fulfil(req port.LaunchRequest, candidates []candidate) port.Laun
 // boot launches the nth instance of the request. Nothing says which of the
 // claims it is for: EC2 knows only the tags of the whole call.
 func (c *Cloud) boot(req port.LaunchRequest, n int, cand candidate) *instance {
-	in := &instance{Instance: c.instanceOf(cand.it, cand.offer, "i-0"+hex16(req.Token, n))}
+	in := &instance{Instance: c.instanceOf(cand.it, cand.offer, "i-0"+HexID(req.Token, n))}
 	in.ImageID = cand.image
 	in.tag(req.Tags)
 	m := c.machine(in, c.nodeName(len(c.instances)), kubeletLabels(in.Labels, req.Template.Labels))
