@@ -147,3 +147,15 @@ func advice(call, code string) string {
 	}
 	return "EC2 does not take the request: compare the message with the EC2NodeClass and the NodePool, and correct them"
 }
+
+// messageOf is what the service says in its error, or the whole error.
+func messageOf(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorMessage()
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
