@@ -32,6 +32,9 @@ type Options struct {
 	// KubernetesVersion is the minor version that images are chosen for, such as
 	// "1.34"; the version of the EKS control plane unless set.
 	KubernetesVersion string
+	// Info is what a node has to know to join the cluster; what is empty in it is
+	// as EKS describes the cluster.
+	Info ClusterInfo
 	// Queue is the name of the SQS queue with interruptions; none unless set.
 	Queue string
 	// CallTimeout bounds one call with the SDK's own repetitions; a minute unless
@@ -72,6 +75,7 @@ type Cloud struct {
 	addresses addressBook
 	templates templateBook
 	launches  launchBook
+	info      infoCache
 }
 
 // New makes the client from a configuration of the SDK, which brings

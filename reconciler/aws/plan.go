@@ -61,13 +61,13 @@ func (c *Cloud) plan(ctx context.Context, req port.LaunchRequest) (*launch, erro
 	l := &launch{}
 	shapes, err := l.choose(req)
 	if err != nil {
-		return nil, err
+		return nil, port.Terminal(err)
 	}
 	l.addresses = l.perNode * int64(len(req.Claims))
 	l.subnets = map[string]string{}
 	groups, err := group(c.options.Cluster, info, req, shapes, l.offerings)
 	if err != nil {
-		return nil, err
+		return nil, port.Terminal(err)
 	}
 	byZone := c.addresses.choose(subnetsIn(req.Class, l.offerings), l.addresses)
 	for zone, id := range byZone {
