@@ -36,9 +36,7 @@ func (b *addressBook) choose(subnets []ec2v1.Subnet, addresses int64) map[string
 			out[s.Zone] = s.ID
 			continue
 		}
-		mine, known := b.free[s.ID]
-		theirs, knownToo := b.free[best]
-		if known && knownToo && mine > theirs {
+		if b.better(s.ID, best) {
 			out[s.Zone] = s.ID
 		}
 	}
@@ -46,6 +44,14 @@ func (b *addressBook) choose(subnets []ec2v1.Subnet, addresses int64) map[string
 		b.add(id, -addresses)
 	}
 	return out
+}
+
+// better says whether the subnet is known to have more addresses than the one
+// before it, or is not known to have none as that is.
+func (b *addressBook) better(subnet, before string) bool {
+	mine, known := b.free[subnet]
+	theirs, knownToo := b.free[before]
+	return knownToo && (known && mine > theirs || !known && theirs <= 0)
 }
 
 // release gives addresses back that a launch did not take after all.

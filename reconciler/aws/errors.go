@@ -30,13 +30,14 @@ var unfulfillable = []string{
 }
 
 const (
-	codeNoSpotRole     = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
-	codeNoAddresses    = "InsufficientFreeAddressesInSubnet"
-	codeNoTemplate     = "InvalidLaunchTemplateName.NotFoundException"
-	codeTemplateThere  = "InvalidLaunchTemplateName.AlreadyExistsException"
-	codeNoInstance     = "InvalidInstanceID.NotFound"
-	codeBadInstance    = "InvalidInstanceID.Malformed"
-	codeMismatch       = "IdempotentParameterMismatch"
+	codeNoSpotRole    = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+	codeNoAddresses   = "InsufficientFreeAddressesInSubnet"
+	codeNoTemplate    = "InvalidLaunchTemplateName.NotFoundException"
+	codeTemplateThere = "InvalidLaunchTemplateName.AlreadyExistsException"
+	codeNoInstance    = "InvalidInstanceID.NotFound"
+	codeBadInstance   = "InvalidInstanceID.Malformed"
+	codeMismatch      = "IdempotentParameterMismatch"
+	// codeUserDataTooBig is the reason that Karpenter gives; EC2 has none.
 	codeUserDataTooBig = "UserDataSizeLimitExceeded"
 )
 
@@ -97,9 +98,9 @@ func kinded(call string, err error) error {
 		return fmt.Errorf("%w: %w", wrapped, port.ErrInsufficientCapacity)
 	case slices.Contains(throttled, code), slices.Contains(busy, code):
 		return wrapped
-	case slices.Contains(expired, code):
+	case slices.Contains(expired, code) && !strings.HasPrefix(messageOf(err), "Not authorized for images"):
 		return port.RetryAfter(fmt.Errorf("%w: AWS does not take the credentials of the controller: renew them (check the role of its service account) or set its clock", wrapped), credentialWait)
-	case strings.Contains(code, "LimitExceeded") && code != codeUserDataTooBig:
+	case strings.Contains(code, "LimitExceeded"):
 		return port.RetryAfter(fmt.Errorf("%w: the account has reached a limit: delete what is not needed or ask AWS for a higher quota", wrapped), limitWait)
 	case serverSide(err):
 		return wrapped
@@ -141,7 +142,7 @@ func advice(call, code string) string {
 		return "the account has no service-linked role for spot: run aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 	case strings.HasPrefix(code, "InvalidUserData"):
 		return "EC2 does not take the user data: shorten or correct spec.userData of the EC2NodeClass"
-	case strings.HasPrefix(code, "InvalidAMI"), strings.HasPrefix(code, "InvalidBlockDevice"), strings.HasPrefix(code, "InvalidSecurityGroup"),
+	case strings.HasPrefix(code, "InvalidAMI"), code == "AuthFailure", strings.HasPrefix(code, "InvalidBlockDevice"), strings.HasPrefix(code, "InvalidSecurityGroup"),
 		strings.HasPrefix(code, "InvalidGroup"), strings.HasPrefix(code, "InvalidSubnet"), strings.HasPrefix(code, "InvalidKey"), strings.HasPrefix(code, "InvalidSnapshot"):
 		return "something that the EC2NodeClass names is not there or does not fit: correct the EC2NodeClass"
 	}

@@ -111,19 +111,22 @@ func (c *Cloud) refusedCall(req port.LaunchRequest, l *launch, err error) (port.
 			out.Refused = append(out.Refused, port.Refusal{Offering: o, Code: code, Message: messageOf(err)})
 		}
 		c.release(l)
-		return out, fmt.Errorf("%w: %w", err, port.ErrInsufficientCapacity)
+		if code == codeNoSpotRole {
+			// Another capacity type may do, so this is not the end.
+			return out, fmt.Errorf("ec2:CreateFleet: %w: %s: %w", fleet.err, advice("ec2:CreateFleet", code), port.ErrInsufficientCapacity)
+		}
+		return out, err
+	case code == codeNoTemplate:
+		// It was made just now: EC2 does not see everywhere at once what it has
+		// been told.
+		return port.LaunchResult{}, err
 	case errors.Is(err, port.ErrNotFound):
-		// What the call names is gone, and was when it was made again.
-		return port.LaunchResult{}, c.giveUp(l, err, code)
-	case port.IsTerminal(err):
+		err = port.Terminal(fmt.Errorf("%w: %s", err, advice("ec2:CreateFleet", code)))
+	}
+	if port.IsTerminal(err) {
 		c.release(l)
 	}
 	return port.LaunchResult{}, err
-}
-
-func (c *Cloud) giveUp(l *launch, err error, code string) error {
-	c.release(l)
-	return port.Terminal(fmt.Errorf("%w: %s", err, advice("ec2:CreateFleet", code)))
 }
 
 // release gives back the addresses that were set aside for a call that launched
