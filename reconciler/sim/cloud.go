@@ -109,11 +109,11 @@ func NewCloud(w *World, o CloudOptions) (*Cloud, error) {
 			if o.Zones != nil && !slices.Contains(o.Zones, z.Name) {
 				continue
 			}
-			c.options.Subnets = append(c.options.Subnets, Subnet{ID: "subnet-0" + hex16(o.Cluster, z.ID), Zone: z.Name, ZoneID: z.ID, Tags: discovery})
+			c.options.Subnets = append(c.options.Subnets, Subnet{ID: "subnet-0" + HexID(o.Cluster, z.ID), Zone: z.Name, ZoneID: z.ID, Tags: discovery})
 		}
 	}
 	if o.SecurityGroups == nil {
-		c.options.SecurityGroups = []SecurityGroup{{ID: "sg-0" + hex16(o.Cluster, "nodes"), Name: o.Cluster + "-node", Tags: discovery}}
+		c.options.SecurityGroups = []SecurityGroup{{ID: "sg-0" + HexID(o.Cluster, "nodes"), Name: o.Cluster + "-node", Tags: discovery}}
 	}
 	if o.Releases == nil {
 		c.options.Releases = map[string][]string{"al2023": {"v20260318"}, "bottlerocket": {"v1.50.0"}}
@@ -121,8 +121,9 @@ func NewCloud(w *World, o CloudOptions) (*Cloud, error) {
 	return c, nil
 }
 
-// hex16 is 16 hexadecimal digits that follow from the parts.
-func hex16(parts ...any) string {
+// HexID is 16 hexadecimal digits that follow from the parts: the end of the ids
+// of simulated instances, subnets and images. Equal parts give equal digits.
+func HexID(parts ...any) string {
 	return strings.ReplaceAll(string(uid(parts...)), "-", "")[:16]
 }
 
@@ -247,7 +248,7 @@ func (c *Cloud) AddManaged(group, instanceType, zone string) (string, error) {
 		return "", fmt.Errorf("managed node group %s: %s is not sold on demand in zone %q", group, instanceType, zone)
 	}
 	n := len(c.instances)
-	in := &instance{managed: true, Instance: c.instanceOf(it, it.Offerings[i], "i-0"+hex16("managed", group, n))}
+	in := &instance{managed: true, Instance: c.instanceOf(it, it.Offerings[i], "i-0"+HexID("managed", group, n))}
 	in.State = "running"
 	labels := maps.Clone(in.Labels)
 	delete(labels, karpv1.CapacityTypeLabelKey)

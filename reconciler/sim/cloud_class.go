@@ -104,7 +104,7 @@ func (c *Cloud) profile(class *ec2v1.EC2NodeClass) string {
 	if class.Spec.Role == "" {
 		return ""
 	}
-	return c.options.Cluster + "_" + hex16(c.data.Region(), class.Name, class.Spec.Role)
+	return c.options.Cluster + "_" + HexID(c.data.Region(), class.Name, class.Spec.Role)
 }
 
 // variant is one kind of EKS image: for an architecture, with or without
@@ -157,7 +157,7 @@ func (c *Cloud) release(alias string) ([]ec2v1.AMI, error) {
 	var out []ec2v1.AMI
 	for _, v := range variants {
 		out = append(out, ec2v1.AMI{
-			ID:           "ami-0" + hex16(family, version, v.arch, v.devices),
+			ID:           "ami-0" + HexID(family, version, v.arch, v.devices),
 			Name:         fmt.Sprintf("eks-node-%s-%s-%s-%s", family, v.arch, v.devices, version),
 			Requirements: v.requirements(),
 		})

@@ -185,7 +185,7 @@ func (c *Cloud) fulfil(req port.LaunchRequest, candidates []candidate) port.Laun
 
 // boot launches the instance for one claim of the request.
 func (c *Cloud) boot(req port.LaunchRequest, claim int, cand candidate) *instance {
-	in := &instance{Instance: c.instanceOf(cand.it, cand.offer, "i-0"+hex16(req.Token, claim))}
+	in := &instance{Instance: c.instanceOf(cand.it, cand.offer, "i-0"+HexID(req.Token, claim))}
 	in.ImageID = cand.image
 	in.Tags = maps.Clone(req.Tags)
 	if in.Tags == nil {
