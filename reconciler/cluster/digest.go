@@ -33,6 +33,13 @@ func (s *Snapshot) Digest() string {
 	put(append([]*NodeClassStatus{}, s.NodeClasses...))
 	put(append([]Unavailable{}, s.Unavailable...))
 	put(append([]Recent{}, s.Recent...))
+	// What came after the first release of the format is left out while it is
+	// empty, so that older ledgers keep their digests.
+	if len(s.Budgets)+len(s.Interruptions)+len(s.Orphans) > 0 {
+		put(append([]*PodDisruptionBudget{}, s.Budgets...))
+		put(append([]Interruption{}, s.Interruptions...))
+		put(append([]Instance{}, s.Orphans...))
+	}
 	put(shapes)
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
@@ -42,13 +49,16 @@ type podDigest struct {
 	Key, UID, Shape  string
 	Created, Started time.Time
 	Terminating      bool
+	Deadline         time.Time `json:",omitzero"`
+	Unready          bool      `json:",omitempty"`
+	Preempting       bool      `json:",omitempty"`
 }
 
 func digestPods(pods []*Pod, shapes map[string]*Shape) []podDigest {
 	out := make([]podDigest, 0, len(pods))
 	for _, p := range pods {
 		shapes[p.Shape.ID] = p.Shape
-		out = append(out, podDigest{p.Key(), p.UID, p.Shape.ID, p.Created.UTC(), p.Started.UTC(), p.Terminating})
+		out = append(out, podDigest{p.Key(), p.UID, p.Shape.ID, p.Created.UTC(), p.Started.UTC(), p.Terminating, p.Deadline.UTC(), p.Unready, p.Preempting})
 	}
 	return out
 }

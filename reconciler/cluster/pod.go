@@ -27,8 +27,16 @@ type Pod struct {
 	Created   time.Time
 	// Started is when the kubelet acknowledged the pod; zero before.
 	Started time.Time
-	// Terminating says that the pod has a deletion timestamp.
+	// Terminating says that the pod has a deletion timestamp, and Deadline
+	// when its grace period ends.
 	Terminating bool
+	Deadline    time.Time
+	// Unready says that the pod runs and its Ready condition is not true.
+	Unready bool
+	// Preempting says that kube-scheduler is making room for the pod on the
+	// node it is listed with, by ending pods of lower priority. It is not
+	// bound yet.
+	Preempting bool
 	// Shape is what it shares with its siblings.
 	Shape *Shape
 }
@@ -111,7 +119,18 @@ func NewPod(pod *corev1.Pod) *Pod {
 	if pod.Status.StartTime != nil {
 		out.Started = pod.Status.StartTime.UTC()
 	}
+	if pod.DeletionTimestamp != nil {
+		out.Deadline = pod.DeletionTimestamp.UTC()
+	}
+	out.Unready = pod.Status.Phase == corev1.PodRunning && !ready(pod)
+	out.Preempting = pod.Spec.NodeName == "" && pod.Status.NominatedNodeName != ""
 	return out
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // NewShape computes the shape of a pod of the API.

@@ -13,7 +13,9 @@ import (
 
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
@@ -36,6 +38,14 @@ type Snapshot struct {
 	// Unavailable are offerings that EC2 had no capacity for a short while
 	// ago. Sorted.
 	Unavailable []Unavailable
+	// Budgets are the PodDisruptionBudgets, sorted by Key.
+	Budgets []*PodDisruptionBudget
+	// Interruptions are messages about instances of ours that no decision has
+	// answered yet, sorted by time and message.
+	Interruptions []Interruption
+	// Orphans are instances of the cluster that belong to no NodeClaim, sorted
+	// by id.
+	Orphans []Instance
 	// Recent are decisions of the last hour, oldest first.
 	Recent []Recent
 }
@@ -87,6 +97,11 @@ type Node struct {
 	Ready       bool              `json:"ready"`
 	// Deleting says that the node or its claim has a deletion timestamp.
 	Deleting bool `json:"deleting,omitempty"`
+	// DeletedAt is when the claim, or without one the node, was deleted.
+	DeletedAt time.Time `json:"deletedAt,omitzero"`
+	// Removing is the id of the open decision that removes the node. Until it
+	// is over no other may choose the node, nor count on it.
+	Removing string `json:"removing,omitempty"`
 	// Pods bound to the node, sorted by Key.
 	Pods []*Pod `json:"-"`
 	// Nominated are keys of pending pods that an open decision planned for
@@ -140,7 +155,73 @@ type Claim struct {
 	Capacity     resources.List  `json:"capacity,omitempty"`
 	Allocatable  resources.List  `json:"allocatable,omitempty"`
 	Conditions   Conditions      `json:"conditions"`
+	// LastPodEvent is when a pod was last bound to the node, became terminal or
+	// began to terminate; DaemonSet pods do not count. Zero if none has.
+	LastPodEvent time.Time `json:"lastPodEvent,omitzero"`
+	// TerminationGracePeriod is how long after its deletion the node may be
+	// drained; nil is for ever.
+	TerminationGracePeriod *fleet.Duration `json:"terminationGracePeriod,omitempty"`
+	// InstanceState is EC2's word for the instance (pending, running,
+	// shutting-down, terminated), or InstanceGone; empty while nobody has
+	// looked.
+	InstanceState string `json:"instanceState,omitempty"`
 }
+
+// InstanceGone is the state of an instance that EC2 does not know any more.
+const InstanceGone = "gone"
+
+// Instance is an EC2 instance that carries the cluster's tags.
+type Instance struct {
+	ID           string    `json:"id"`
+	NodePool     string    `json:"nodePool,omitempty"`
+	InstanceType string    `json:"instanceType,omitempty"`
+	Zone         string    `json:"zone,omitempty"`
+	CapacityType string    `json:"capacityType,omitempty"`
+	Launched     time.Time `json:"launched,omitzero"`
+	// Decision and Claim are those of its tags.
+	Decision string `json:"decision,omitempty"`
+	Claim    string `json:"claim,omitempty"`
+}
+
+// Interruption is a message that AWS takes, stops or will stop an instance.
+type Interruption struct {
+	// Kind is the detail-type of the EventBridge message, one of the constants.
+	Kind string `json:"kind"`
+	// Message is the id of the message.
+	Message string `json:"message"`
+	// Instance is the id of the instance it is about.
+	Instance string `json:"instance"`
+	// Time is when it was sent.
+	Time time.Time `json:"time"`
+	// Action is EC2's word for what happens: "terminate", "stop", or the state
+	// that the instance has reached, or the event code of AWS Health.
+	Action string `json:"action,omitempty"`
+}
+
+// The kinds of interruption: the detail-types of EventBridge (AWS.md section
+// 7).
+const (
+	SpotInterruption        = "EC2 Spot Instance Interruption Warning"
+	RebalanceRecommendation = "EC2 Instance Rebalance Recommendation"
+	HealthEvent             = "AWS Health Event"
+	StateChange             = "EC2 Instance State-change Notification"
+	ReservationInterruption = "EC2 Capacity Reservation Instance Interruption Warning"
+)
+
+// PodDisruptionBudget is as much of a budget as evictions depend on.
+type PodDisruptionBudget struct {
+	Namespace string                `json:"namespace"`
+	Name      string                `json:"name"`
+	Selector  *metav1.LabelSelector `json:"selector,omitempty"`
+	// Allowed is how many of its pods may be disrupted now.
+	Allowed int32 `json:"allowed"`
+	// AlwaysAllow says that pods that are not ready may be evicted whatever
+	// Allowed is (unhealthyPodEvictionPolicy).
+	AlwaysAllow bool `json:"alwaysAllow,omitempty"`
+}
+
+// Key is "namespace/name".
+func (b *PodDisruptionBudget) Key() string { return b.Namespace + "/" + b.Name }
 
 // Conditions are the conditions of a NodeClaim that Reeve acts on. The times
 // are those of the transition to true, zero while it has not come.
@@ -153,6 +234,10 @@ type Conditions struct {
 	RegisteredAt  time.Time `json:"registeredAt,omitzero"`
 	Initialized   bool      `json:"initialized"`
 	InitializedAt time.Time `json:"initializedAt,omitzero"`
+	// Drained says that no pod is left that the termination waits for, and
+	// InstanceTerminating that EC2 was told to terminate the instance.
+	Drained             bool `json:"drained,omitempty"`
+	InstanceTerminating bool `json:"instanceTerminating,omitempty"`
 }
 
 // DaemonSet is a DaemonSet with the shape its pods have.
@@ -176,6 +261,11 @@ func (s *Snapshot) Seal() *Snapshot {
 	slices.SortFunc(s.Unavailable, func(a, b Unavailable) int {
 		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
 	})
+	slices.SortFunc(s.Budgets, func(a, b *PodDisruptionBudget) int { return cmp.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(s.Interruptions, func(a, b Interruption) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Instance, b.Instance))
+	})
+	slices.SortFunc(s.Orphans, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
 	shapes := map[string]*Shape{}
 	share := func(sh *Shape) *Shape {
 		if first, ok := shapes[sh.ID]; ok {

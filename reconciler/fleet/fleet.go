@@ -79,6 +79,9 @@ type Cluster struct {
 	Environment string `json:"environment"`
 	// Mode is whether decisions are acted on.
 	Mode Mode `json:"mode"`
+	// InterruptionQueue is the name of the SQS queue that AWS announces
+	// interruptions in; empty for none (Karpenter's INTERRUPTION_QUEUE).
+	InterruptionQueue string `json:"interruptionQueue,omitempty"`
 	// Ledger is how decisions are written back.
 	Ledger LedgerSettings `json:"ledger"`
 	// Engine is what the engine may trade off.
@@ -119,6 +122,9 @@ type EngineSettings struct {
 	// BatchMax is Karpenter's BATCH_MAX_DURATION: a batch closes at the
 	// latest that long after its first pod.
 	BatchMax Duration `json:"batchMax"`
+	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes (Karpenter's
+	// feature gate SpotToSpotConsolidation, which is off by default too).
+	SpotToSpot bool `json:"spotToSpot,omitempty"`
 }
 
 // JudgeSettings is how policies are run.

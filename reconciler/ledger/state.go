@@ -26,6 +26,10 @@ const (
 	recentDir       = "objects/recent"
 	pendingFile     = "objects/pods/pending.json"
 	unavailableFile = "objects/offerings/unavailable.json"
+
+	budgetsFile       = "objects/poddisruptionbudgets.json"
+	interruptionsFile = "objects/interruptions.json"
+	orphansFile       = "objects/orphans.json"
 )
 
 // Above this many nodes at the first snapshot, state/nodes has 256 directories.
@@ -50,6 +54,9 @@ type podRecord struct {
 	Created     time.Time `json:"created,omitzero"`
 	Started     time.Time `json:"started,omitzero"`
 	Terminating bool      `json:"terminating,omitempty"`
+	Deadline    time.Time `json:"deadline,omitzero"`
+	Unready     bool      `json:"unready,omitempty"`
+	Preempting  bool      `json:"preempting,omitempty"`
 }
 
 type daemonSetRecord struct {
@@ -82,6 +89,15 @@ func encodeState(s *cluster.Snapshot, sharded bool) (map[string][]byte, error) {
 	}
 	if len(s.Unavailable) > 0 {
 		e.list(unavailableFile, "", lines(e, s.Unavailable))
+	}
+	if len(s.Budgets) > 0 {
+		e.list(budgetsFile, "", lines(e, s.Budgets))
+	}
+	if len(s.Interruptions) > 0 {
+		e.list(interruptionsFile, "", lines(e, s.Interruptions))
+	}
+	if len(s.Orphans) > 0 {
+		e.list(orphansFile, "", lines(e, s.Orphans))
 	}
 	e.recent(s.Recent)
 	return e.files, e.err
@@ -156,6 +172,7 @@ func (e *stateEncoder) pods(in []*cluster.Pod) [][]byte {
 		out[i] = appendPod(nil, podRecord{
 			Shape: p.Shape.ID, Namespace: p.Namespace, Name: p.Name, UID: p.UID,
 			Created: p.Created, Started: p.Started, Terminating: p.Terminating,
+			Deadline: p.Deadline, Unready: p.Unready, Preempting: p.Preempting,
 		})
 	}
 	return out
@@ -185,6 +202,15 @@ func appendPod(b []byte, p podRecord) []byte {
 	}
 	if p.Terminating {
 		b = append(b, `,"terminating":true`...)
+	}
+	if !p.Deadline.IsZero() {
+		b = appendTime(append(b, `,"deadline":`...), p.Deadline)
+	}
+	if p.Unready {
+		b = append(b, `,"unready":true`...)
+	}
+	if p.Preempting {
+		b = append(b, `,"preempting":true`...)
 	}
 	return append(b, '}')
 }
@@ -320,6 +346,7 @@ func (d *stateDecoder) pods(in []podRecord, where string) ([]*cluster.Pod, error
 		out = append(out, &cluster.Pod{
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, Created: p.Created,
 			Started: p.Started, Terminating: p.Terminating, Shape: sh,
+			Deadline: p.Deadline, Unready: p.Unready, Preempting: p.Preempting,
 		})
 	}
 	return out, nil
@@ -374,7 +401,14 @@ func (d *stateDecoder) lists(s *cluster.Snapshot) error {
 	if s.Pending, err = d.pods(pending, pendingFile); err != nil {
 		return err
 	}
-	return d.optional(unavailableFile, &s.Unavailable)
+	for name, into := range map[string]any{
+		unavailableFile: &s.Unavailable, budgetsFile: &s.Budgets, interruptionsFile: &s.Interruptions, orphansFile: &s.Orphans,
+	} {
+		if err := d.optional(name, into); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *stateDecoder) optional(name string, into any) error {

@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/cluster"
+	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
@@ -38,6 +39,12 @@ func FromNodeClaim(nc *karpv1.NodeClaim) (*cluster.Claim, error) {
 		Capacity:      resources.From(nc.Status.Capacity),
 		Allocatable:   resources.From(nc.Status.Allocatable),
 		Conditions:    conditions(nc),
+	}
+	if !nc.Status.LastPodEventTime.IsZero() {
+		out.LastPodEvent = nc.Status.LastPodEventTime.UTC()
+	}
+	if d := nc.Spec.TerminationGracePeriod; d != nil {
+		out.TerminationGracePeriod = new(fleet.Duration(d.Duration))
 	}
 	if ref := nc.Spec.NodeClassRef; ref != nil {
 		out.NodeClass = ref.Name
@@ -77,6 +84,8 @@ func conditions(nc *karpv1.NodeClaim) cluster.Conditions {
 	out.Launched, out.LaunchedAt = at(karpv1.ConditionTypeLaunched)
 	out.Registered, out.RegisteredAt = at(karpv1.ConditionTypeRegistered)
 	out.Initialized, out.InitializedAt = at(karpv1.ConditionTypeInitialized)
+	out.Drained, _ = at(karpv1.ConditionTypeDrained)
+	out.InstanceTerminating, _ = at(karpv1.ConditionTypeInstanceTerminating)
 	return out
 }
 

@@ -55,11 +55,18 @@ type Cluster interface {
 	Taint(ctx context.Context, node string, taint corev1.Taint) error
 	// Untaint removes the taint from the node if it is there.
 	Untaint(ctx context.Context, node string, taint corev1.Taint) error
+	// Label sets a label of the node.
+	Label(ctx context.Context, node, key, value string) error
+	// SetCondition sets a condition of the NodeClaim.
+	SetCondition(ctx context.Context, claim string, c Condition) error
 	// Pods reads the pods of the node past every cache.
 	Pods(ctx context.Context, node string) ([]*cluster.Pod, error)
 	// Evict asks for the eviction of the pod. A disruption budget that does
 	// not allow it now is ErrBlocked.
 	Evict(ctx context.Context, pod *cluster.Pod) error
+	// DeletePod deletes the pod past its disruption budgets, with so much
+	// grace. One that is gone, or whose name another pod has by now, is success.
+	DeletePod(ctx context.Context, pod *cluster.Pod, grace time.Duration) error
 	// Event tells people about an object: "NodePool/default",
 	// "Pod/ns/name", "NodeClaim/name".
 	Event(ctx context.Context, resource string, warning bool, reason, message string)
@@ -78,7 +85,50 @@ type Cloud interface {
 	Terminate(ctx context.Context, ids []string) error
 	// Instances lists what runs in this cluster's name.
 	Instances(ctx context.Context) ([]Instance, error)
+	// Tag adds tags to an instance and what belongs to it.
+	Tag(ctx context.Context, id string, tags map[string]string) error
+	// Sweep removes what was made on the side and is no longer needed: launch
+	// templates that nothing was launched from for a while, and the instance
+	// profiles of classes that are not among those given.
+	Sweep(ctx context.Context, classes []*ec2v1.EC2NodeClass) error
 }
+
+// Queue is where AWS announces interruptions.
+type Queue interface {
+	// Receive returns messages that are there, at most so many. It does not
+	// wait for more. The same message may come again, and in any order.
+	Receive(ctx context.Context, most int) ([]Message, error)
+	// Delete deletes messages for good: what they ask for is recorded. Those
+	// that are gone are success.
+	Delete(ctx context.Context, messages []Message) error
+}
+
+// Message is one message of a Queue.
+type Message struct {
+	// Handle is what it is deleted by.
+	Handle string
+	// ID is that of the event, or of the message if it is no event.
+	ID string
+	// Interruptions are what it says, one for each instance; none for a message
+	// that asks for nothing.
+	Interruptions []cluster.Interruption
+	// Problem is why it could not be understood; empty if it was.
+	Problem string
+}
+
+// Condition is a condition of a NodeClaim.
+type Condition struct {
+	// Type is one of Karpenter's (pkg/apis/v1/nodeclaim_status.go).
+	Type string
+	// True is its status.
+	True bool
+	// Reason and Message tell people.
+	Reason, Message string
+}
+
+// GroupTag on an instance is the number of the launch group within its
+// decision.
+const GroupTag = "reeve.dev/group"
 
 // LaunchRequest is a group of claims with the same launch input: one
 // CreateFleet call of type instant.
@@ -99,6 +149,9 @@ type LaunchRequest struct {
 	CapacityType string
 	// Offerings that may be launched, cheapest first.
 	Offerings []decision.Offering
+	// Types are the instance types of the offerings, as the catalog resolved
+	// them for the class. They follow from the rest.
+	Types []*catalog.InstanceType `json:"-"`
 	// Requirements of the claims.
 	Requirements requirements.Set
 	// Tags are those of DESIGN.md section 7 and AWS.md section 6.
@@ -107,7 +160,8 @@ type LaunchRequest struct {
 
 // LaunchResult is what became of a LaunchRequest.
 type LaunchResult struct {
-	// Instances are in the order of the claims they are for.
+	// Instances are in the order of the claims they are for, the same whenever
+	// the request is repeated.
 	Instances []Instance
 	// Refused are offerings without capacity, each with EC2's error code.
 	Refused []Refusal
@@ -136,9 +190,11 @@ type Instance struct {
 	Launched     time.Time
 	// State is EC2's: pending, running, shutting-down, …
 	State string
-	// Claim and Decision are read from the tags.
+	// Claim, Decision and Group are read from the tags. Group is -1 without
+	// that tag.
 	Claim    string
 	Decision string
+	Group    int
 }
 
 // Specs is the fleet repository as the pipeline needs it.

@@ -180,6 +180,25 @@ func (c *Cloud) Terminate(ctx context.Context, ids []string) error {
 	})
 }
 
+// Tag adds tags to the instance.
+func (c *Cloud) Tag(ctx context.Context, id string, tags map[string]string) error {
+	return c.world.call(ctx, "cloud", "Tag", id, func() error {
+		i := slices.IndexFunc(c.instances, func(in *instance) bool { return in.ID == id })
+		if i < 0 {
+			return fmt.Errorf("instance %s: %w", id, port.ErrNotFound)
+		}
+		in := c.instances[i]
+		in.Tags = maps.Clone(in.Tags)
+		maps.Copy(in.Tags, tags)
+		in.Claim = in.Tags[tagClaim]
+		return nil
+	})
+}
+
+// Sweep has nothing to remove: the account in memory has no launch templates
+// and no instance profiles.
+func (c *Cloud) Sweep(context.Context, []*ec2v1.EC2NodeClass) error { return nil }
+
 // Kill ends an instance whoever asked for it: its machine stops at once. One
 // that is gone stays gone.
 func (c *Cloud) Kill(id string) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -266,6 +267,42 @@ func (c *Cluster) retaint(ctx context.Context, op, node string, taint corev1.Tai
 			return err
 		}
 		return Update(c.world.API, actorReeve, node, op+" "+taint.ToString(), func(n *corev1.Node) error { edit(n, taint); return nil })
+	})
+}
+
+// Label sets a label of the node.
+func (c *Cluster) Label(ctx context.Context, node, key, value string) error {
+	return c.write(ctx, "Label", node, func() error {
+		n, err := Get[*corev1.Node](c.world.API, node)
+		if err != nil || n.Labels[key] == value {
+			return err
+		}
+		return Update(c.world.API, actorReeve, node, "label "+key, func(n *corev1.Node) error { n.Labels = with(n.Labels, key, value); return nil })
+	})
+}
+
+// SetCondition sets a condition of the claim.
+func (c *Cluster) SetCondition(ctx context.Context, claim string, cond port.Condition) error {
+	return c.write(ctx, "SetCondition", claim, func() error {
+		return Update(c.world.API, actorReeve, claim, cond.Type, func(nc *karpv1.NodeClaim) error {
+			status := metav1.ConditionFalse
+			if cond.True {
+				status = metav1.ConditionTrue
+			}
+			lifecycle.SetCondition(nc, cond.Type, status, cond.Reason, cond.Message, c.world.API.stamp().Time)
+			return nil
+		})
+	})
+}
+
+// DeletePod deletes the pod past its budgets, with so much grace.
+func (c *Cluster) DeletePod(ctx context.Context, pod *cluster.Pod, grace time.Duration) error {
+	return c.write(ctx, "DeletePod", pod.Key(), func() error {
+		have, err := Get[*corev1.Pod](c.world.API, pod.Key())
+		if err != nil || string(have.UID) != pod.UID {
+			return gone(err)
+		}
+		return gone(Delete[*corev1.Pod](c.world.API, actorReeve, pod.Key(), new(int64(grace.Seconds()))))
 	})
 }
 
