@@ -42,7 +42,7 @@ func (e *Endpoint) describeInstances(in *ec2.DescribeInstancesInput) (*ec2.Descr
 	if err != nil {
 		return nil, err
 	}
-	list, err = selected(list, in.Filters, instanceAttributes)
+	list, err = selected(list, in.Filters, &instance{}, instanceAttributes)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (e *Endpoint) describeSubnets(in *ec2.DescribeSubnetsInput) (*ec2.DescribeS
 	if err != nil {
 		return nil, err
 	}
-	list, err = selected(list, in.Filters, func(s *Subnet) (attributes, map[string]string) {
+	list, err = selected(list, in.Filters, &Subnet{}, func(s *Subnet) (attributes, map[string]string) {
 		return attributes{
 			"subnet-id": one(s.ID), "availability-zone": one(s.Zone), "availability-zone-id": one(s.ZoneID),
 			"vpc-id": one(vpc), "state": one("available"),
@@ -74,7 +74,7 @@ func (e *Endpoint) describeSecurityGroups(in *ec2.DescribeSecurityGroupsInput) (
 	if list, err = byIDs(list, in.GroupNames, func(g SecurityGroup) string { return g.Name }, "InvalidGroup.NotFound", "The security group '%s' does not exist"); err != nil {
 		return nil, err
 	}
-	list, err = selected(list, in.Filters, func(g SecurityGroup) (attributes, map[string]string) {
+	list, err = selected(list, in.Filters, SecurityGroup{}, func(g SecurityGroup) (attributes, map[string]string) {
 		return attributes{"group-id": one(g.ID), "group-name": one(g.Name), "vpc-id": one(vpc)}, g.Tags
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *Endpoint) describeImages(in *ec2.DescribeImagesInput) (*ec2.DescribeIma
 	list = slices.DeleteFunc(slices.Clone(list), func(im Image) bool {
 		return !e.owned(im, in.Owners) || e.deprecated(im) && !deref(in.IncludeDeprecated) && im.Owner != e.options.Account
 	})
-	list, err = selected(list, in.Filters, func(im Image) (attributes, map[string]string) {
+	list, err = selected(list, in.Filters, Image{}, func(im Image) (attributes, map[string]string) {
 		return attributes{
 			"image-id": one(im.ID), "name": one(im.Name), "architecture": one(im.Architecture), "state": one("available"),
 			"owner-id": one(im.Owner), "owner-alias": one(im.Owner), "virtualization-type": one("hvm"), "root-device-type": one("ebs"),

@@ -49,7 +49,7 @@ func (e *Endpoint) describeInstanceStatus(in *ec2.DescribeInstanceStatusInput) (
 	if err != nil {
 		return nil, err
 	}
-	list, err = selected(list, in.Filters, statusAttributes)
+	list, err = selected(list, in.Filters, &instance{}, statusAttributes)
 	if err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ func (e *Endpoint) describeLaunchTemplates(in *ec2.DescribeLaunchTemplatesInput)
 	if list, err = byIDs(list, in.LaunchTemplateNames, func(t *template) string { return t.name }, noTemplateName, "The specified launch template, with template name %s, does not exist."); err != nil {
 		return nil, err
 	}
-	list, err = selected(list, in.Filters, func(t *template) (attributes, map[string]string) {
+	list, err = selected(list, in.Filters, &template{}, func(t *template) (attributes, map[string]string) {
 		return attributes{"launch-template-name": one(t.name), "create-time": one(t.created.UTC().Format(timeForm))}, t.tags
 	})
 	if err != nil {

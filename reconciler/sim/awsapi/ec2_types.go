@@ -46,7 +46,7 @@ func (e *Endpoint) describeInstanceTypes(in *ec2.DescribeInstanceTypesInput) (*e
 			list = append(list, t)
 		}
 	}
-	list, err := selected(list, in.Filters, typeAttributes)
+	list, err := selected(list, in.Filters, &catalog.Type{}, typeAttributes)
 	if err != nil {
 		return nil, err
 	}
@@ -193,8 +193,8 @@ func (e *Endpoint) describeInstanceTypeOfferings(in *ec2.DescribeInstanceTypeOff
 			return nil, errorf("InvalidParameterValue", "Value (%s) for parameter locationType is invalid.", in.LocationType)
 		}
 	}
-	list, err := selected(list, in.Filters, func(o types.InstanceTypeOffering) (attributes, map[string]string) {
-		return attributes{"instance-type": one(o.InstanceType), "location": one(*o.Location)}, nil
+	list, err := selected(list, in.Filters, types.InstanceTypeOffering{}, func(o types.InstanceTypeOffering) (attributes, map[string]string) {
+		return attributes{"instance-type": one(o.InstanceType), "location": one(deref(o.Location))}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -229,10 +229,10 @@ func (e *Endpoint) describeSpotPriceHistory(in *ec2.DescribeSpotPriceHistoryInpu
 			})
 		}
 	}
-	list, err := selected(list, in.Filters, func(p types.SpotPrice) (attributes, map[string]string) {
+	list, err := selected(list, in.Filters, types.SpotPrice{}, func(p types.SpotPrice) (attributes, map[string]string) {
 		return attributes{
-			"instance-type": one(p.InstanceType), "availability-zone": one(*p.AvailabilityZone), "availability-zone-id": one(*p.AvailabilityZoneId),
-			"product-description": spotProducts, "spot-price": one(*p.SpotPrice),
+			"instance-type": one(p.InstanceType), "availability-zone": one(deref(p.AvailabilityZone)), "availability-zone-id": one(deref(p.AvailabilityZoneId)),
+			"product-description": spotProducts, "spot-price": one(deref(p.SpotPrice)),
 		}, nil
 	})
 	if err != nil {

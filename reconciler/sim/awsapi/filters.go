@@ -71,8 +71,14 @@ func like(pattern, v string) bool {
 	return err == nil && ok
 }
 
-// selected are the things that pass all filters.
-func selected[T any](list []T, filters []types.Filter, of func(T) (attributes, map[string]string)) ([]T, error) {
+// selected are the things that pass all filters. The sample is any thing: with
+// it filters that the action does not have are refused even if the list is
+// empty.
+func selected[T any](list []T, filters []types.Filter, sample T, of func(T) (attributes, map[string]string)) ([]T, error) {
+	attrs, tags := of(sample)
+	if _, err := matches(filters, attrs, tags); err != nil {
+		return nil, err
+	}
 	var out []T
 	for _, x := range list {
 		attrs, tags := of(x)
