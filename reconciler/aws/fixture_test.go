@@ -78,6 +78,7 @@ func newAccount(t *testing.T, edit ...func(*awsapi.Options)) *account {
 	w := sim.NewWorld(sim.Options{Start: t0})
 	endpoint, err := awsapi.New(w, o)
 	check(t, err)
+	endpoint.PutInstanceProfile("myeks_123", "nodes")
 	a := &account{Endpoint: endpoint, world: w, data: data, log: &strings.Builder{}}
 	a.cloud = a.newCloud(t, 1)
 	return a
