@@ -40,7 +40,7 @@ func userParts(user string) ([]part, error) {
 	case trimmed == "":
 		return nil, nil
 	case strings.HasPrefix(trimmed, "MIME-Version:"), strings.HasPrefix(trimmed, contentType+":"):
-		return splitParts(trimmed + "\n")
+		return splitParts(strings.TrimLeft(user, " \t\r\n"))
 	case strings.HasPrefix(trimmed, "#cloud-config"):
 		return []part{newPart(cloudConfigType, user)}, nil
 	case !strings.HasPrefix(trimmed, "#!") && isMap(user):
@@ -116,10 +116,8 @@ func joinParts(parts []part) string {
 				fmt.Fprintf(&out, "%s: %s\n", key, value)
 			}
 		}
-		fmt.Fprintf(&out, "\n%s", p.body)
-		if !strings.HasSuffix(p.body, "\n") {
-			out.WriteByte('\n')
-		}
+		// The line end before a boundary is not of the part.
+		fmt.Fprintf(&out, "\n%s\n", p.body)
 	}
 	fmt.Fprintf(&out, "--%s--\n", boundary)
 	return out.String()
