@@ -1,42 +1,50 @@
 package demo
 
 import (
+	"log/slog"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/reeve-project/reeve/reconciler/aws"
 	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/sim"
+	"github.com/reeve-project/reeve/reconciler/sim/awsapi"
 )
 
-// setCluster makes the cluster as the story begins: two managed nodes that are
-// not ours, with one replica of the controller on each so that no pod of
-// inflate fits, and daemons that take 150m of every node.
+// setCluster makes the cluster and the account as the scene begins, with the
+// production client talking to the account as it would to AWS.
 func (s *stage) setCluster() error {
 	s.world = sim.NewWorld(sim.Options{Start: begin})
 	data, err := catalog.Embedded(region)
 	if err != nil {
 		return err
 	}
-	if s.cloud, err = sim.NewCloud(s.world, sim.CloudOptions{
-		Cluster: Cluster, Catalog: data,
+	if s.account, err = awsapi.New(s.world, awsapi.Options{
+		Cluster: s.scene.cluster, Catalog: data, KubernetesVersion: "1.34", StartupTaints: s.scene.startupTaints,
 		Releases: map[string][]string{"al2023": {"v20260318", "v20260402"}},
 	}); err != nil {
 		return err
 	}
-	for _, zone := range data.Zones()[:2] {
-		if _, err := s.cloud.AddManaged("system", "m5.large", zone.Name); err != nil {
+	if s.cloud, err = aws.New(sdk.Config{
+		Region: region, HTTPClient: s.account.HTTPClient(),
+		Credentials: credentials.NewStaticCredentialsProvider("demo", "demo", ""),
+	}, aws.Options{
+		Cluster: s.scene.cluster, Region: region, KubernetesVersion: "1.34", Queue: s.scene.cluster,
+		Clock: s.world.Clock, Log: slog.New(slog.DiscardHandler),
+	}); err != nil {
+		return err
+	}
+	for _, o := range append([]sim.Object{sim.NewDaemonSet("aws-node", cpu("50m")), sim.NewDaemonSet("kube-proxy", cpu("100m"))}, s.scene.workloads...) {
+		if err := s.world.Apply(o); err != nil {
 			return err
 		}
 	}
-	for _, o := range []sim.Object{
-		sim.NewDaemonSet("aws-node", cpu("50m")),
-		sim.NewDaemonSet("kube-proxy", cpu("100m")),
-		controller(),
-		sim.NewDeployment("default", "inflate", 0, cpu("1")),
-		gravitonDeployment(),
-	} {
-		if err := s.world.Apply(o); err != nil {
+	for _, m := range s.scene.managed {
+		if _, err := s.account.AddManaged(m.group, m.instanceType, m.zone); err != nil {
 			return err
 		}
 	}
@@ -45,6 +53,15 @@ func (s *stage) setCluster() error {
 
 // region of the story.
 const region = "ap-northeast-2"
+
+// managed is a node of a managed node group, which is not ours.
+type managed struct{ group, instanceType, zone string }
+
+// twoManaged are the nodes that every lab begins with: one replica of the
+// controller on each leaves no room for a pod of 1 CPU.
+func twoManaged() []managed {
+	return []managed{{"system", "m5.large", region + "a"}, {"system", "m5.large", region + "b"}}
+}
 
 func cpu(q string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(q)}

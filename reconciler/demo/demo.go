@@ -1,7 +1,7 @@
 // Package demo plays a story on a simulated cluster in virtual time. Only the
-// cluster and the cloud are simulated: Git, CUE, Rego, the engine, the pipeline
-// and the ledger are those of production. The same options give the same
-// commits.
+// cluster and AWS's side of the wire are simulated: Git, CUE, Rego, the engine,
+// the pipeline, the ledger and the client of AWS are those of production. The
+// same options give the same commits.
 package demo
 
 import (
@@ -11,6 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reeve-project/reeve/reconciler/sim"
 )
 
 // Options of the demo.
@@ -50,24 +54,69 @@ func Run(ctx context.Context, o Options) error {
 	if err := replace(o.Dir); err != nil {
 		return err
 	}
-	s, err := newStage(ctx, o)
-	if err != nil {
-		return fmt.Errorf("set the stage: %w", err)
-	}
-	steps := story()
+	scenes := []scene{story()}
 	if len(o.Replicas) > 0 {
-		steps = scaling(o.Replicas)
+		scenes = []scene{scaling(o.Replicas)}
+	} else {
+		scenes = append(scenes, Labs()...)
 	}
-	for i, step := range steps {
+	for _, sc := range scenes {
+		if len(scenes) > 1 {
+			fmt.Fprintf(o.Out, "\n== %s\n", sc.title)
+		}
+		if _, err := sc.run(ctx, o); err != nil {
+			return fmt.Errorf("%s: %w", sc.title, err)
+		}
+	}
+	invite(o.Out, filepath.Join(o.Dir, scenes[0].repository()), Branch)
+	return nil
+}
+
+// scene is a cluster, its fleet and what happens to them.
+type scene struct {
+	title string
+	// example is the fleet below examples/, and cluster the one of it that is
+	// played.
+	example, cluster string
+	managed          []managed
+	workloads        []sim.Object
+	// startupTaints are those that a daemon takes off new nodes.
+	startupTaints []corev1.Taint
+	steps         []step
+}
+
+// step is one thing that happens. It fails if it does not come out as it
+// should.
+type step struct {
+	title string
+	play  func(context.Context, *stage) error
+}
+
+// repository is the name of the bare repository of the scene.
+func (sc scene) repository() string {
+	if sc.cluster == Cluster {
+		return "fleet.git"
+	}
+	return sc.cluster + ".git"
+}
+
+// run plays the scene and gives the stage as it was left.
+func (sc scene) run(ctx context.Context, o Options) (*stage, error) {
+	s, err := newStage(ctx, o, sc)
+	if err != nil {
+		return nil, fmt.Errorf("set the stage: %w", err)
+	}
+	for i, step := range sc.steps {
 		s.print.heading(i+1, step.title)
 		if err := step.play(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", step.title, err)
+			return nil, fmt.Errorf("%s: %w", step.title, err)
 		}
 	}
 	if err := s.pipeline.Stop(ctx); err != nil {
-		return fmt.Errorf("stop: %w", err)
+		return nil, fmt.Errorf("stop: %w", err)
 	}
-	return s.close(ctx)
+	s.close()
+	return s, nil
 }
 
 // marker is a file that says that a directory is the demo's own, so that

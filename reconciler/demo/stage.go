@@ -4,34 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+
 	"github.com/reeve-project/reeve/examples"
+	"github.com/reeve-project/reeve/reconciler/aws"
+	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/gitrepo"
 	"github.com/reeve-project/reeve/reconciler/ledger"
 	"github.com/reeve-project/reeve/reconciler/pipeline"
-	"github.com/reeve-project/reeve/reconciler/port"
 	"github.com/reeve-project/reeve/reconciler/resources"
 	"github.com/reeve-project/reeve/reconciler/sim"
+	"github.com/reeve-project/reeve/reconciler/sim/awsapi"
 	"github.com/reeve-project/reeve/reconciler/spec"
 )
 
 // specBranch is where the platform team pushes.
 const specBranch = "main"
 
-// stage is the simulated world with the real pipeline in it.
+// stage is a simulated cluster and AWS account with the real pipeline, and the
+// production client of AWS, in it.
 type stage struct {
-	options  Options
+	scene    scene
 	print    *printer
 	world    *sim.World
-	cloud    *sim.Cloud
+	account  *awsapi.Endpoint
+	cloud    *aws.Cloud
 	pipeline *pipeline.Pipeline
 	repo     string
+	branch   string
 
 	// author is the clone of the platform team, files what is in it, tip its
 	// last commit.
@@ -45,8 +54,11 @@ type stage struct {
 	refusals []error
 }
 
-func newStage(ctx context.Context, o Options) (*stage, error) {
-	s := &stage{options: o, print: &printer{o.Out}, repo: filepath.Join(o.Dir, "fleet.git"), files: map[string][]byte{}}
+func newStage(ctx context.Context, o Options, sc scene) (*stage, error) {
+	s := &stage{
+		scene: sc, print: &printer{o.Out}, repo: filepath.Join(o.Dir, sc.repository()), branch: "reeve/" + sc.cluster,
+		files: map[string][]byte{},
+	}
 	if err := s.setRepository(); err != nil {
 		return nil, err
 	}
@@ -62,17 +74,17 @@ func newStage(ctx context.Context, o Options) (*stage, error) {
 		return nil, err
 	}
 	led, err := ledger.Open(ctx, ledger.Options{
-		Cluster: Cluster, Branch: Branch, Repo: decisions, Specs: specs, Spool: sim.NewSpool(s.world),
+		Cluster: sc.cluster, Branch: s.branch, Repo: decisions, Specs: specs, Spool: sim.NewSpool(s.world),
 		PushInterval: 10 * time.Second, SkipCI: true,
 	}, s.world.Now())
 	if err != nil {
 		return nil, err
 	}
 	s.pipeline = pipeline.New(pipeline.Deps{
-		Specs:   spec.NewRepository(specs, specBranch, spec.Options{Cluster: Cluster}),
-		Cluster: sim.NewCluster(s.world), Cloud: s.cloud, Ledger: led, Clock: s.world.Clock,
+		Specs:   spec.NewRepository(specs, specBranch, spec.Options{Cluster: sc.cluster}),
+		Cluster: sim.NewCluster(s.world), Cloud: s.cloud, Queue: s.cloud.Queue(), Ledger: led, Clock: s.world.Clock,
 		Log: slog.New(slog.DiscardHandler),
-	}, pipeline.Options{Cluster: Cluster, Identity: "reeve-demo", PullInterval: 10 * time.Second, Observer: s.watch})
+	}, pipeline.Options{Cluster: sc.cluster, Identity: "reeve-demo", PullInterval: 10 * time.Second, Observer: s.watch})
 	return s, s.pipeline.Start(ctx)
 }
 
@@ -86,7 +98,10 @@ func (s *stage) setRepository() error {
 		return err
 	}
 	s.author = author
-	example := examples.MyEKS()
+	example, err := examples.Fleet(s.scene.example)
+	if err != nil {
+		return err
+	}
 	return fs.WalkDir(example, ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -101,7 +116,7 @@ func (s *stage) watch(e pipeline.Event) {
 	if e.Decision != nil && e.Step == nil {
 		s.decisions = append(s.decisions, e.Decision)
 		if f := s.pipeline.Fleet(); f != nil && e.Decision.Verdict.Allowed {
-			if err := s.cloud.CheckPlan(&e.Decision.Proposal, f); err != nil {
+			if err := s.world.CheckPlan(&e.Decision.Proposal, f, s.types); err != nil {
 				s.refusals = append(s.refusals, fmt.Errorf("%s: %w", e.Decision.Summary, err))
 			}
 		}
@@ -188,50 +203,45 @@ func (s *stage) allRunning(app string, replicas int) func() bool {
 	}
 }
 
-// instances are what runs in EC2 for the cluster.
-func (s *stage) instances(ctx context.Context) ([]port.Instance, error) {
-	return s.cloud.Instances(ctx)
+// types are the instance types of nodes of the class, as EC2 sells them.
+func (s *stage) types(class *ec2v1.EC2NodeClass) ([]*catalog.InstanceType, error) {
+	ctx := context.Background()
+	data, err := s.cloud.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resolved := class.DeepCopy()
+	if resolved.Status, err = s.cloud.ResolveNodeClass(ctx, class); err != nil {
+		return nil, err
+	}
+	return data.Resolve(resolved, catalog.DefaultSettings())
 }
 
-// cost is what the instances of a NodePool cost.
-func (s *stage) cost(ctx context.Context, pool string) (resources.Price, error) {
-	all, err := s.instances(ctx)
-	if err != nil {
-		return 0, err
-	}
+// instances are what runs in EC2 in the cluster's name. The account is asked
+// and not the client: what is printed and checked is what is there.
+func (s *stage) instances() []awsapi.Instance {
+	return slices.DeleteFunc(s.account.Instances(), func(in awsapi.Instance) bool {
+		return in.Managed || in.State != "pending" && in.State != "running"
+	})
+}
+
+// cost is what the instances of a NodePool cost; all of ours for "".
+func (s *stage) cost(pool string) resources.Price {
 	var sum resources.Price
-	for _, in := range all {
+	for _, in := range s.instances() {
 		if pool == "" || in.Tags["karpenter.sh/nodepool"] == pool {
 			sum += in.Price
 		}
 	}
-	return sum, nil
+	return sum
 }
 
 // close prints what is left to look at.
-func (s *stage) close(ctx context.Context) error {
-	total, err := s.cost(ctx, "")
-	if err != nil {
-		return err
-	}
-	all, err := s.instances(ctx)
-	if err != nil {
-		return err
-	}
-	w := s.options.Out
-	fmt.Fprintf(w, "\n%s %s. %s recorded.\n", number(len(all), "node costs", "nodes cost"), total,
-		number(len(s.decisions), "decision was", "decisions were"))
+func (s *stage) close() {
+	all := s.instances()
+	fmt.Fprintf(s.print.w, "\n%s %s. %s recorded in %s.\n", number(len(all), "node costs", "nodes cost"), s.cost(""),
+		number(len(s.decisions), "decision was", "decisions were"), filepath.Base(s.repo))
 	s.refused()
-	fmt.Fprintf(w, `
-Everything is in Git now. Look around:
-  git -C %[1]s log --oneline %[2]s
-  git -C %[1]s show %[2]s
-  git -C %[1]s ls-tree -r --name-only %[2]s decisions state
-  reeve log --repo %[1]s
-  reeve verify --repo %[1]s
-  reeve replay --all --repo %[1]s
-`, s.repo, Branch)
-	return nil
 }
 
 // refused prints what policy did not let pass.
@@ -242,9 +252,23 @@ func (s *stage) refused() {
 			continue
 		}
 		if !heading {
-			fmt.Fprintln(s.options.Out, "\nPolicy refused:")
+			fmt.Fprintln(s.print.w, "\nPolicy refused:")
 			heading = true
 		}
 		s.print.line("%s", strings.TrimSpace(d.Summary))
 	}
+}
+
+// invite says how to go on from here.
+func invite(w io.Writer, repo, branch string) {
+	fmt.Fprintf(w, `
+Everything is in Git now. Look around:
+  git -C %[1]s log --oneline %[2]s
+  git -C %[1]s show %[2]s
+  git -C %[1]s ls-tree -r --name-only %[2]s decisions state
+  reeve log --repo %[1]s
+  reeve explain decision latest --repo %[1]s
+  reeve verify --repo %[1]s
+  reeve replay --all --repo %[1]s
+`, repo, branch)
 }

@@ -10,33 +10,39 @@ import (
 
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/resources"
+	"github.com/reeve-project/reeve/reconciler/sim"
 )
 
-// step is one scene. It fails if the scene does not come out as it should.
-type step struct {
-	title string
-	play  func(context.Context, *stage) error
-}
-
-// story is what `reeve demo` plays.
-func story() []step {
-	return []step{
-		{"A fleet is pushed", acceptFleet},
-		{"Five pods of 1 CPU go pending", scale(5, resources.USD*344/1000)},
-		{"Thirty replicas", scale(30, resources.USD*1462/1000)},
-		{"Someone pushes a moving machine image in production", movingImage},
-		{"A pod asks for Graviton, and five large types are excluded", excludedTypes},
-		{"The controller's own pod goes pending", ownPod},
+// story is what `reeve demo` begins with.
+func story() scene {
+	return scene{
+		title: "The story of myeks", example: "myeks", cluster: Cluster, managed: twoManaged(),
+		workloads: []sim.Object{controller(), sim.NewDeployment("default", "inflate", 0, cpu("1")), gravitonDeployment()},
+		steps: []step{
+			{"A fleet is pushed", acceptFleet},
+			{"Five pods of 1 CPU go pending", scale(5, resources.USD*344/1000)},
+			{"Thirty replicas", scale(30, resources.USD*1462/1000)},
+			{"The nodes are repacked", rest(30, resources.USD*1376/1000)},
+			{"All replicas go", goneSaving(resources.USD * 1376 / 1000)},
+			{"Someone pushes a moving machine image in production", movingImage},
+			{"A pod asks for Graviton, and five large types are excluded", excludedTypes},
+			{"The controller's own pod goes pending", ownPod},
+			{"The controller's pod comes to a node of ours", ownNode},
+		},
 	}
 }
 
-// scaling is what `reeve demo --replicas` plays.
-func scaling(replicas []int) []step {
-	out := []step{{"A fleet is pushed", acceptFleet}}
+// scaling is what `reeve demo --replicas` plays: at the end the nodes are
+// repacked until nothing is left to save.
+func scaling(replicas []int) scene {
+	sc := story()
+	sc.title, sc.steps = "inflate is scaled", []step{{"A fleet is pushed", acceptFleet}}
 	for _, n := range replicas {
-		out = append(out, step{fmt.Sprintf("inflate is scaled to %d", n), scale(n, anyCost)})
+		sc.steps = append(sc.steps, step{fmt.Sprintf("inflate is scaled to %d", n), scale(n, anyCost)})
 	}
-	return out
+	last := replicas[len(replicas)-1]
+	sc.steps = append(sc.steps, step{"The nodes are repacked", rest(last, anyCost)})
+	return sc
 }
 
 const anyCost resources.Price = -1
@@ -54,8 +60,8 @@ func acceptFleet(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// scale sets the replicas of inflate and waits until they run and no decision
-// is open. The nodes of NodePool default must then cost what is given.
+// scale sets the replicas of inflate and waits until they run and no node is on
+// its way. The nodes of NodePool default must then cost what is given.
 func scale(replicas int, cost resources.Price) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		if err := s.world.Scale("default/inflate", int32(replicas)); err != nil {
@@ -64,13 +70,76 @@ func scale(replicas int, cost resources.Price) func(context.Context, *stage) err
 		if err := s.until(ctx, patience, s.allRunning("inflate", replicas)); err != nil {
 			return err
 		}
-		got, err := s.cost(ctx, "default")
-		if err != nil {
+		return s.costs(replicas, cost)
+	}
+}
+
+// costs prints what the nodes of NodePool default cost, and fails if the story
+// says otherwise.
+func (s *stage) costs(replicas int, want resources.Price) error {
+	got := s.cost("default")
+	s.print.line("%s; the nodes of NodePool default cost %s", number(replicas, "replica runs", "replicas run"), got)
+	if want != anyCost && got != want {
+		return fmt.Errorf("the nodes of NodePool default cost %s, and the story says %s", got, want)
+	}
+	return nil
+}
+
+// rest lets time go by until no node has been removed or replaced for a while.
+func rest(replicas int, cost resources.Price) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		if err := s.quiet(ctx); err != nil {
 			return err
 		}
-		s.print.line("%s; the nodes of NodePool default cost %s", number(replicas, "replica runs", "replicas run"), got)
-		if cost != anyCost && got != cost {
-			return fmt.Errorf("the nodes of NodePool default cost %s, and the story says %s", got, cost)
+		if !s.allRunning("inflate", replicas)() {
+			return errors.New("pods were left without a node")
+		}
+		return s.costs(replicas, cost)
+	}
+}
+
+// restless bounds how long nodes may be repacked before they come to rest.
+const restless = time.Hour
+
+// quiet lets time go by until nothing has been open for longer than any node
+// waits to be consolidated.
+func (s *stage) quiet(ctx context.Context) error {
+	const calm = 100 * time.Second
+	still := s.world.Now()
+	for end := s.world.Now().Add(restless); s.world.Now().Before(end); {
+		if err := s.pass(ctx, time.Second); err != nil {
+			return err
+		}
+		if s.pipeline.Open() {
+			still = s.world.Now()
+		}
+		if s.world.Now().Sub(still) >= calm {
+			return nil
+		}
+	}
+	return fmt.Errorf("nodes are still removed and replaced after %s of virtual time", restless)
+}
+
+// goneSaving scales inflate to nothing: every node of NodePool default is found
+// empty, and what the decisions say is saved comes to the sum.
+func goneSaving(sum resources.Price) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		before := len(s.decisions)
+		if err := s.world.Scale("default/inflate", 0); err != nil {
+			return err
+		}
+		if err := s.quiet(ctx); err != nil {
+			return err
+		}
+		var saved resources.Price
+		for _, d := range s.decisions[before:] {
+			if d.Kind == decision.Consolidate && d.Verdict.Allowed {
+				saved -= d.Proposal.Cost
+			}
+		}
+		s.print.line("the removals save %s", saved)
+		if saved != sum || len(s.instances()) > 0 {
+			return fmt.Errorf("%s saved and %d nodes left, and the story says %s and none", saved, len(s.instances()), sum)
 		}
 		return nil
 	}
@@ -126,14 +195,11 @@ func excludedTypes(ctx context.Context, s *stage) error {
 
 // ownPod scales the controller up: no node may be made for it.
 func ownPod(ctx context.Context, s *stage) error {
-	before, err := s.instances(ctx)
-	if err != nil {
-		return err
-	}
+	before := len(s.instances())
 	if err := s.world.Scale("kube-system/reeve", 3); err != nil {
 		return err
 	}
-	err = s.until(ctx, patience, func() bool {
+	err := s.until(ctx, patience, func() bool {
 		d := s.last(decision.Provision)
 		return d != nil && !d.Verdict.Allowed
 	})
@@ -144,13 +210,36 @@ func ownPod(ctx context.Context, s *stage) error {
 	if err := s.pass(ctx, 30*time.Second); err != nil {
 		return err
 	}
-	after, err := s.instances(ctx)
-	if err != nil {
-		return err
-	}
-	if len(after) != len(before) {
-		return fmt.Errorf("%d nodes became %d", len(before), len(after))
+	if after := len(s.instances()); after != before {
+		return fmt.Errorf("%d nodes became %d", before, after)
 	}
 	s.print.line("the pod stays pending, and no node was made for it")
+	return nil
+}
+
+// ownNode makes room on a node of ours, which the controller's pod then takes:
+// a smaller node would be cheaper, but the one it runs on is never removed.
+func ownNode(ctx context.Context, s *stage) error {
+	if err := scale(5, anyCost)(ctx, s); err != nil {
+		return err
+	}
+	if err := s.world.Scale("default/inflate", 0); err != nil {
+		return err
+	}
+	denied := func() bool {
+		return slices.ContainsFunc(s.decisions, func(d *decision.Decision) bool {
+			return d.Kind == decision.Consolidate && !d.Verdict.Allowed
+		})
+	}
+	if err := s.until(ctx, patience, denied); err != nil {
+		return err
+	}
+	if err := s.quiet(ctx); err != nil {
+		return err
+	}
+	if s.cost("default") == 0 {
+		return errors.New("the node that the controller runs on is gone")
+	}
+	s.print.line("the controller's node stays, though a smaller one would do")
 	return nil
 }
