@@ -70,16 +70,33 @@ func BenchmarkPropose500(b *testing.B) { benchmark(b, wasteful(b, 500)) }
 
 // At rest every node is looked at, and none can go.
 func BenchmarkRest500(b *testing.B) {
-	in := wasteful(b, 500)
-	for range 5 {
-		cmd, _, err := Propose(in)
-		if err != nil {
-			b.Fatal(err)
+	types := regionTypes(b, "us-east-1")
+	np := nodePool("default", onDemand(), requirement(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, "m5.2xlarge", "m5.4xlarge"))
+	var list []*cluster.Node
+	for i := range 500 {
+		pods := podsOf(fmt.Sprintf("app%02d", i%30), 15, resources.List{"cpu": 500 + int64(i%30), "memory": gib})
+		for k, p := range pods {
+			p.Name = fmt.Sprintf("app%02d-%04d-%02d", i%30, i, k)
 		}
-		if cmd == nil {
-			break
-		}
-		in = apply(in, cmd, "new-"+cmd.Nodes[0].Node.Name)
+		list = append(list, nodeOf(fmt.Sprintf("node-%04d", i), np, typeNamed(types, "m5.2xlarge"), "us-east-1a", "on-demand", pods))
 	}
+	in := input(types, list, np)
+	if cmd, blocked, err := Propose(in); err != nil || cmd != nil || len(blocked) != 500 {
+		b.Fatalf("it is not at rest: %t, %d blocked, %v", cmd == nil, len(blocked), err)
+	}
+	benchmark(b, in)
+}
+
+// Each pod is a shape of its own.
+func BenchmarkDistinct500(b *testing.B) {
+	in := wasteful(b, 500)
+	for i, n := range in.Snapshot.Nodes {
+		for k, p := range n.Pods {
+			sh := *p.Shape
+			sh.Requests = sh.Requests.Plus(resources.List{"memory": -int64(i*61+k) << 10})
+			p.Shape = sh.Sealed()
+		}
+	}
+	in.Snapshot.Seal()
 	benchmark(b, in)
 }

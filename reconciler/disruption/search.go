@@ -12,7 +12,8 @@ import (
 type search struct {
 	*tries
 	// all are the candidates that are looked at, in their rank.
-	all   []int
+	all []int
+	// until is up to how many steps the search may go on.
 	until int64
 	// best are the moves found, the best first.
 	best []*move
@@ -22,7 +23,7 @@ const (
 	// exhaustive is up to how many candidates all their sets are tried.
 	exhaustive = 10
 	// searchSteps bounds the effort, in steps of the rearranger.
-	searchSteps = 6_000_000
+	searchSteps = 4_000_000
 	// seeds is how many packings are tried, trims how many nodes are left out
 	// of one that does not work.
 	seeds, trims = 48, 6
@@ -37,19 +38,21 @@ func (s *search) run() *move {
 	if s.p.in.Most == 1 {
 		return nil
 	}
+	start := s.r.Steps()
 	for from := 0; from < len(s.nodes) && len(s.best) == 0; from += mostNodes {
 		s.all = s.all[:0]
 		for i := from; i < min(from+mostNodes, len(s.nodes)); i++ {
 			s.all = append(s.all, i)
 		}
+		phases := []func(){s.prefixes, s.packings, s.deletions, s.climb}
 		if len(s.all) <= exhaustive {
-			s.allSets()
-			continue
+			phases = []func(){s.allSets}
 		}
-		s.prefixes()
-		s.deletions()
-		s.packings()
-		s.climb()
+		for i, phase := range phases {
+			// What one leaves unspent the next may use.
+			s.until = start + searchSteps*int64(i+1)/int64(len(phases))
+			phase()
+		}
 	}
 	if len(s.best) == 0 {
 		return nil
@@ -125,7 +128,7 @@ func (s *search) deletions() {
 			if !s.allowed(next) || s.r.Steps() > s.until {
 				continue
 			}
-			if m := s.of(next); m != nil && m.replacement == nil {
+			if m := s.r.Remove(next); m.NewNodes == 0 && len(m.Leans) == 0 {
 				set = next
 				s.try(set)
 			}
