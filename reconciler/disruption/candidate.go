@@ -164,7 +164,7 @@ func (p *pass) undisruptable(n *cluster.Node) string {
 func (p *pass) podsBlock(n *cluster.Node) string {
 	for _, pod := range n.Pods {
 		if why := unreadable(pod); why != "" {
-			p.block(n, EventBlocked, why)
+			p.block(n, EventInvalidAnnotation, why)
 		}
 		if doNotDisrupt(pod, p.now) {
 			return fmt.Sprintf("Pod has %q annotation (Pod=%s)", karpv1.DoNotDisruptAnnotationKey, pod.Key())

@@ -105,13 +105,16 @@ const (
 	EventBlocked = "DisruptionBlocked"
 	// EventUnconsolidatable is on nodes that nothing is saved by removing.
 	EventUnconsolidatable = "Unconsolidatable"
+	// EventInvalidAnnotation is on nodes with a pod whose do-not-disrupt
+	// annotation is ignored; it keeps nothing.
+	EventInvalidAnnotation = "InvalidDoNotDisruptAnnotation"
 )
 
 // Blocked says why a node stays.
 type Blocked struct {
 	// Node is the key of the node.
 	Node string
-	// Reason is EventBlocked or EventUnconsolidatable.
+	// Reason is one of the event reasons.
 	Reason string
 	// Message is for people, in Karpenter's words where it has some.
 	Message string

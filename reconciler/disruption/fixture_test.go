@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -158,9 +159,12 @@ func propose(t testing.TB, in Input) (*Command, []Blocked) {
 // apply is the cluster after a command: its nodes are gone, their pods are
 // where the command says, and the new node is there.
 func apply(in Input, cmd *Command, name string) Input {
-	gone := map[string]bool{}
-	for _, key := range cmd.Keys() {
-		gone[key] = true
+	gone, movers := map[string]bool{}, map[string]bool{}
+	for _, c := range cmd.Nodes {
+		gone[c.Node.Key()] = true
+		for _, p := range c.Node.Pods {
+			movers[p.Key()] = true
+		}
 	}
 	s := &cluster.Snapshot{Time: in.Snapshot.Time, DaemonSets: in.Snapshot.DaemonSets, Pending: in.Snapshot.Pending, Budgets: in.Snapshot.Budgets, Unavailable: in.Snapshot.Unavailable}
 	more := map[string][]*cluster.Pod{}
@@ -176,7 +180,10 @@ func apply(in Input, cmd *Command, name string) Input {
 		s.Nodes = append(s.Nodes, &next)
 	}
 	for _, c := range cmd.Claims {
-		n := nodeOf(name, in.Fleet.NodePool(c.NodePool), typeNamed(c.Types, c.InstanceType), c.Offering.Zone, c.Offering.CapacityType, c.Pods)
+		// Others that the claim is for are still where they were.
+		own := slices.DeleteFunc(slices.Clone(c.Pods), func(p *cluster.Pod) bool { return !movers[p.Key()] })
+		n := nodeOf(name, in.Fleet.NodePool(c.NodePool), typeNamed(c.Types, c.InstanceType), c.Offering.Zone, c.Offering.CapacityType, own)
+		n.Taints = in.Fleet.NodePool(c.NodePool).Spec.Template.Spec.Taints
 		s.Nodes = append(s.Nodes, n)
 	}
 	in.Snapshot = s.Seal()
@@ -208,3 +215,5 @@ func priceOfNodes(s *cluster.Snapshot) resources.Price {
 	}
 	return sum
 }
+
+func everything() *metav1.LabelSelector { return &metav1.LabelSelector{} }

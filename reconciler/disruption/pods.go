@@ -47,7 +47,7 @@ func unreadable(p *cluster.Pod) string {
 	if d, err := time.ParseDuration(value); !ok || value == "true" || (err == nil && d > 0) {
 		return ""
 	}
-	return fmt.Sprintf("Invalid %s annotation of pod %s is ignored: %q is neither \"true\" nor a positive duration", karpv1.DoNotDisruptAnnotationKey, p.Key(), value)
+	return fmt.Sprintf("Invalid %s annotation of pod %s: %q is neither \"true\" nor a positive duration, ignoring annotation", karpv1.DoNotDisruptAnnotationKey, p.Key(), value)
 }
 
 // A thousandth of the cost of evicting a pod is a unit; one pod costs 1000.

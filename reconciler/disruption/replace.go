@@ -27,8 +27,11 @@ const (
 	filterSameType     = "cheaper than a replaced node of a listed type"
 )
 
-// tooDear is Karpenter's word for a replacement that saves nothing.
-const tooDear = "Can't replace with a cheaper node"
+// What Karpenter says of replacements that are not made.
+const (
+	tooDear       = "Can't replace with a cheaper node"
+	spotToSpotOff = "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+)
 
 // replacement is a new node with what narrowed its launch list.
 type replacement struct {
@@ -58,7 +61,7 @@ func (p *pass) replace(nodes []*Candidate, d *scheduling.Draft) (*replacement, s
 	spotToSpot := allSpot(nodes) && slices.ContainsFunc(options, offers(karpv1.CapacityTypeSpot))
 	if spotToSpot {
 		if !p.in.Fleet.Cluster.Engine.SpotToSpot {
-			return nil, "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+			return nil, spotToSpotOff
 		}
 		options = onlyOf(options, karpv1.CapacityTypeSpot)
 	}
@@ -142,7 +145,7 @@ func (r *replacement) cheaperThan(options []scheduling.Option, price resources.P
 }
 
 func cheaper(options []scheduling.Option, price resources.Price) []scheduling.Option {
-	var out []scheduling.Option
+	out := make([]scheduling.Option, 0, len(options))
 	for _, o := range options {
 		if worstPrice(o.Offerings) < price {
 			out = append(out, o)

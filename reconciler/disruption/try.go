@@ -20,7 +20,10 @@ type tries struct {
 	// sets are indexes of them.
 	nodes     []*Candidate
 	allowance *allowance
-	known     map[string]*move
+	// pools is by candidate which of the allowance's pools it is of, left how
+	// many nodes of each may go; count is scratch space.
+	pools, left, count []int
+	known              map[string]*move
 }
 
 // move is the removal of a set of nodes that works.
@@ -51,6 +54,7 @@ func (p *pass) compile() error {
 		t.nodes = append(t.nodes, c)
 		m.Sources = append(m.Sources, scheduling.Source{Node: c.Node.Key(), Pods: c.Pods})
 	}
+	t.number()
 	m.Leaving = p.leaving()
 	for _, n := range p.in.Snapshot.Nodes {
 		if p.settling(n) {
@@ -63,6 +67,19 @@ func (p *pass) compile() error {
 	}, m)
 	p.tries = t
 	return err
+}
+
+// number gives the pools numbers.
+func (t *tries) number() {
+	at := map[string]int{}
+	for i, b := range t.allowance.budgets {
+		at[b.NodePool] = i
+		t.left = append(t.left, b.Left())
+	}
+	for _, c := range t.nodes {
+		t.pools = append(t.pools, at[c.NodePool.Name])
+	}
+	t.count = make([]int, len(t.left))
 }
 
 // settling says whether consolidateAfter has not passed yet on a node: such a
@@ -111,10 +128,10 @@ func (t *tries) allowed(set []int) bool {
 	if most := t.p.in.Most; most > 0 && len(set) > most {
 		return false
 	}
-	count := map[string]int{}
+	clear(t.count)
 	for _, i := range set {
-		pool := t.nodes[i].NodePool.Name
-		if count[pool]++; count[pool] > t.allowance.left[pool] {
+		pool := t.pools[i]
+		if t.count[pool]++; t.count[pool] > t.left[pool] {
 			return false
 		}
 	}
@@ -178,10 +195,11 @@ func (a *move) better(b *move) bool {
 	if b == nil {
 		return true
 	}
-	return cmp.Or(
-		cmp.Compare(b.savings, a.savings), cmp.Compare(len(a.nodes), len(b.nodes)),
-		cmp.Compare(a.rearranged.NewNodes, b.rearranged.NewNodes), slices.Compare(a.names(), b.names()),
-	) < 0
+	if c := cmp.Or(cmp.Compare(b.savings, a.savings), cmp.Compare(len(a.nodes), len(b.nodes)),
+		cmp.Compare(a.rearranged.NewNodes, b.rearranged.NewNodes)); c != 0 {
+		return c < 0
+	}
+	return slices.Compare(a.names(), b.names()) < 0
 }
 
 func (a *move) names() []string {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 	"github.com/reeve-project/reeve/reconciler/scheduling"
 )
 
@@ -121,7 +123,11 @@ func (p *pass) keep(nodes []*Candidate, d *scheduling.Draft, types []string) (*r
 	if why := r.cheaperThan(kept, priceOfAll(nodes)); why != "" {
 		return nil, why
 	}
-	r.pin(allSpot(nodes) && p.in.Fleet.Cluster.Engine.SpotToSpot)
+	spotToSpot := allSpot(nodes) && slices.ContainsFunc(r.last(), offers(karpv1.CapacityTypeSpot))
+	if spotToSpot && !p.in.Fleet.Cluster.Engine.SpotToSpot {
+		return nil, spotToSpotOff
+	}
+	r.pin(spotToSpot)
 	var ok bool
 	if r.planned, ok = d.Planned(r.last()); !ok {
 		return nil, tooDear

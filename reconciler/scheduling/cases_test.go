@@ -41,6 +41,8 @@ type casePods struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels"`
 	Spec   corev1.PodSpec    `json:"spec"`
+	// Preempting pods are listed with the node that is being cleared for them.
+	Preempting bool `json:"preempting"`
 }
 
 type caseNode struct {
@@ -54,6 +56,8 @@ type caseNode struct {
 	StartupTaints []corev1.Taint `json:"startupTaints"`
 	Pods          []casePods     `json:"pods"`
 	Nominated     []string       `json:"nominated"`
+	Deleting      bool           `json:"deleting"`
+	Removing      string         `json:"removing"`
 }
 
 type caseWant struct {
@@ -145,6 +149,7 @@ func (p casePods) pods() []*cluster.Pod {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: p.Name + "-" + string(rune('0'+i)), Labels: p.Labels},
 			Spec:       p.Spec,
 		}))
+		out[i].Preempting = p.Preempting
 	}
 	return out
 }
@@ -161,7 +166,7 @@ func (n caseNode) node(t *testing.T) *cluster.Node {
 	}
 	labels := it.Requirements.Labels()
 	labels[corev1.LabelTopologyZone], labels[capacityTypeLabel], labels[corev1.LabelHostname] = n.Zone, "on-demand", n.Name
-	out := &cluster.Node{Name: n.Name, Labels: labels, Taints: n.Taints, Ready: true, Capacity: it.Capacity, Allocatable: it.Allocatable, Nominated: n.Nominated}
+	out := &cluster.Node{Name: n.Name, Labels: labels, Taints: n.Taints, Ready: true, Capacity: it.Capacity, Allocatable: it.Allocatable, Nominated: n.Nominated, Deleting: n.Deleting, Removing: n.Removing}
 	for _, p := range n.Pods {
 		out.Pods = append(out.Pods, p.pods()...)
 	}

@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -38,6 +39,8 @@ type Rearranger struct {
 	// in any case: base are those pods.
 	moved []bool
 	base  [][]*cluster.Pod
+	// order is that in which groups are given room.
+	order []*group
 	// closed and rooms that have room for something, by room.
 	closed []bool
 	open   []int
@@ -123,6 +126,10 @@ func (r *Rearranger) group(waiting []*cluster.Pod, sources []Source) error {
 		r.base = append(r.base, g.pods)
 		g.pods = nil
 	}
+	r.order = slices.Clone(p.groups)
+	slices.SortStableFunc(r.order, func(a, b *group) int {
+		return cmp.Compare(b2i(r.moved[a.index]), b2i(r.moved[b.index]))
+	})
 	return nil
 }
 

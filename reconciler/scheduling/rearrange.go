@@ -300,3 +300,52 @@ func (d *Draft) Price() resources.Price { return d.node.cand.price }
 
 // NodePool is the name of the draft's NodePool.
 func (d *Draft) NodePool() string { return d.node.pl.name }
+
+// Size is a node that could be made, for whoever looks for sets of sources that
+// fit on one.
+type Size struct {
+	// NodePool and InstanceType of the node.
+	NodePool, InstanceType string
+	// Price of its cheapest offering.
+	Price resources.Price
+	// Room is what pods may use, by resource in the order of Load.
+	Room []int64
+}
+
+// Sizes are the types of each NodePool, without those for which another costs
+// no more and holds no less; the cheapest first.
+func (r *Rearranger) Sizes() []Size {
+	var out []Size
+	for _, pl := range r.p.pools {
+		if pl.why != "" {
+			continue
+		}
+		r.p.compileTypes(pl)
+		for _, c := range pl.root.plain {
+			out = append(out, Size{NodePool: pl.name, InstanceType: pl.types[c.t].Name, Price: c.price, Room: c.room})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Size) int { return cmp.Compare(a.Price, b.Price) })
+	return out
+}
+
+// Load is what the pods of a source ask for, by resource in a fixed order.
+func (r *Rearranger) Load(i int) []int64 {
+	sum := make(vector, len(r.p.dims))
+	for _, sh := range r.sources[i].shares {
+		sum.addTimes(sh.g.req, int64(len(sh.pods)))
+	}
+	return sum
+}
+
+// Spare is what is free on initialized nodes that take pods of sources, in the
+// order of Load.
+func (r *Rearranger) Spare() []int64 {
+	sum := make(vector, len(r.p.dims))
+	for _, k := range r.open {
+		if room := r.p.rooms[k]; !r.closed[k] && room.node.Initialized() {
+			sum.addTimes(room.left, 1)
+		}
+	}
+	return sum
+}

@@ -55,10 +55,12 @@ func (t *trial) start(r *Rearranger, sources []int) {
 	}
 }
 
-// fill gives the groups the room there is, in the order of Solve.
+// fill gives the groups the room there is: first those that wait, which
+// kube-scheduler binds before any pod has moved, each in the order of Solve.
 func (r *Rearranger) fill() {
 	t := &r.t
-	for i, g := range r.p.groups {
+	for _, g := range r.order {
+		i := g.index
 		if g.reason != "" || t.demand[i] == 0 {
 			continue
 		}
