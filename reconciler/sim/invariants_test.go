@@ -103,7 +103,7 @@ func TestInvariantsFindWhatIsWrong(t *testing.T) {
 		}, nil},
 		{"a daemon that finds no room", func(e *estate, t *testing.T) {
 			small(e, t)
-			bound(e, t, pod(on("n")))
+			bound(e, t, pod(on("n"), critical))
 			check(t, Update(e.API, "test", "n", "", func(n *corev1.Node) error {
 				n.Labels = with(n.Labels, karpv1.NodeInitializedLabelKey, "true")
 				return nil
