@@ -23,11 +23,12 @@ const (
 	actorGC         = "garbage-collector"
 	actorScheduler  = "scheduler"
 	actorPodEvents  = "pod-events"
+	actorTaints     = "taint-eviction-controller"
 	actorReeve      = "reeve"
 )
 
 // Timing is how long things take in virtual time. A zero field means the
-// default.
+// default, one below zero that it takes no time.
 type Timing struct {
 	// Boot is from the launch of an instance to its node object; 30 s.
 	Boot time.Duration
@@ -38,18 +39,22 @@ type Timing struct {
 	// PodStop is how long a pod takes to end when it is told to, at most its
 	// grace period; 1 s.
 	PodStop time.Duration
-	// NodeLost is from the end of an instance to the deletion of its node by
-	// the cloud's node controller; 10 s.
+	// Unreachable is from the last report of a kubelet to its node being not
+	// ready; 40 s.
+	Unreachable time.Duration
+	// NodeLost is from there, if the instance has ended, to the deletion of the
+	// node by the cloud's node controller; 10 s.
 	NodeLost time.Duration
 }
 
 func (t Timing) withDefaults() Timing {
 	return Timing{
-		Boot:     cmp.Or(t.Boot, 30*time.Second),
-		Ready:    cmp.Or(t.Ready, 10*time.Second),
-		PodStart: cmp.Or(t.PodStart, 2*time.Second),
-		PodStop:  cmp.Or(t.PodStop, time.Second),
-		NodeLost: cmp.Or(t.NodeLost, 10*time.Second),
+		Boot:        cmp.Or(t.Boot, 30*time.Second),
+		Ready:       cmp.Or(t.Ready, 10*time.Second),
+		PodStart:    cmp.Or(t.PodStart, 2*time.Second),
+		PodStop:     cmp.Or(t.PodStop, time.Second),
+		Unreachable: cmp.Or(t.Unreachable, 40*time.Second),
+		NodeLost:    cmp.Or(t.NodeLost, 10*time.Second),
 	}
 }
 
@@ -76,6 +81,9 @@ type World struct {
 	machines      map[string]*machineState
 	names         map[types.UID]int
 	busy          map[types.UID]bool
+	stopping      map[types.UID]stop
+	tainted       map[taintKey]time.Time
+	leaving       map[types.UID]time.Time
 	dirty         map[Kind]bool
 	settling      bool
 	controllers   []controller
@@ -94,12 +102,15 @@ func NewWorld(o Options) *World {
 	c := NewClock(o.Start)
 	w := &World{
 		Clock: c, API: newAPI(c), timing: o.Timing.withDefaults(), mostAllocated: o.MostAllocated,
-		machines: map[string]*machineState{}, names: map[types.UID]int{}, busy: map[types.UID]bool{}, dirty: map[Kind]bool{}, faults: faults{counts: map[string]int{}},
+		machines: map[string]*machineState{}, names: map[types.UID]int{}, busy: map[types.UID]bool{}, stopping: map[types.UID]stop{}, tainted: map[taintKey]time.Time{}, leaving: map[types.UID]time.Time{}, dirty: map[Kind]bool{},
+		faults: faults{counts: map[string]int{}},
 	}
 	w.controllers = []controller{
 		{[]Kind{KindDeployment, KindReplicaSet, KindPod}, w.reconcileDeployments},
 		{[]Kind{KindReplicaSet, KindPod}, w.reconcileReplicaSets},
 		{[]Kind{KindDaemonSet, KindNode, KindPod}, w.reconcileDaemonSets},
+		{[]Kind{KindPod, KindNode}, w.reconcilePodHealth},
+		{[]Kind{KindPod, KindNode}, w.reconcileTaints},
 		{[]Kind{KindPod, KindNode}, w.reconcileKubelets},
 		{kinds, w.collectGarbage},
 		{[]Kind{KindPod, KindNode, KindNamespace}, w.bindPods},
