@@ -21,8 +21,12 @@ import (
 // Cluster is the World's API server as a port.Cluster.
 type Cluster struct {
 	world *World
-	// onCreate is told of every claim right before it is created.
+	// onCreate is told of every claim right before it is created, onEvict of
+	// every pod right after its eviction, as it was before, onDelete of every
+	// pod right before it is deleted past its budgets.
 	onCreate []func(*karpv1.NodeClaim)
+	onEvict  []func(*corev1.Pod)
+	onDelete []func(*corev1.Pod, time.Duration)
 }
 
 var _ port.Cluster = (*Cluster)(nil)
@@ -302,6 +306,9 @@ func (c *Cluster) DeletePod(ctx context.Context, pod *cluster.Pod, grace time.Du
 		if err != nil || string(have.UID) != pod.UID {
 			return gone(err)
 		}
+		for _, f := range c.onDelete {
+			f(have, grace)
+		}
 		return gone(Delete[*corev1.Pod](c.world.API, actorReeve, pod.Key(), new(int64(grace.Seconds()))))
 	})
 }
@@ -333,6 +340,11 @@ func (c *Cluster) Evict(ctx context.Context, pod *cluster.Pod) error {
 		if apierrors.IsInternalError(err) {
 			// Not now, and not before somebody mends the budgets.
 			return errors.Join(port.ErrBlocked, err)
+		}
+		if err == nil && have.DeletionTimestamp == nil {
+			for _, f := range c.onEvict {
+				f(have)
+			}
 		}
 		return err
 	})

@@ -29,9 +29,13 @@ func (i *Invariants) ask(req port.LaunchRequest) {
 // checkInstances: an instance belongs to a claim, or is young, or is being
 // reclaimed; and no claim has two. owner is the claim that names an instance,
 // by provider id. Which claim the others are for nobody can say: there must be
-// as many claims of their decision that wait.
-func (i *Invariants) checkInstances(owner map[string]string) {
-	free := i.claimsWithoutInstance()
+// as many claims of their decision that wait. It gives the provider ids of those
+// that have a claim or may have.
+func (i *Invariants) checkInstances(owner map[string]string) map[string]bool {
+	free, claimed := i.claimsWithoutInstance(), map[string]bool{}
+	for id := range owner {
+		claimed[id] = true
+	}
 	alive := map[launchKey]int{}
 	for _, in := range i.cloud.list() {
 		if in.State == stateShuttingDown {
@@ -47,12 +51,14 @@ func (i *Invariants) checkInstances(owner map[string]string) {
 		}
 		if free[in.Decision] > 0 {
 			free[in.Decision]--
+			claimed[in.ProviderID] = true
 			continue
 		}
 		if i.world.Clock.Since(in.Launched) > i.OrphanGrace && !i.removing(in.ID) {
 			i.add("orphan", "instance %s of decision %q runs and no NodeClaim names it", in.ID, in.Decision)
 		}
 	}
+	return claimed
 }
 
 // claimsWithoutInstance counts by decision the claims that name no instance.
