@@ -29,20 +29,21 @@ type Kind string
 
 // The kinds that the simulated API server knows.
 const (
-	KindNamespace  Kind = "Namespace"
-	KindNode       Kind = "Node"
-	KindPod        Kind = "Pod"
-	KindDeployment Kind = "Deployment"
-	KindReplicaSet Kind = "ReplicaSet"
-	KindDaemonSet  Kind = "DaemonSet"
-	KindNodeClaim  Kind = "NodeClaim"
-	KindPDB        Kind = "PodDisruptionBudget"
-	KindNodePool   Kind = "NodePool"
-	KindNodeClass  Kind = "EC2NodeClass"
+	KindNamespace   Kind = "Namespace"
+	KindNode        Kind = "Node"
+	KindPod         Kind = "Pod"
+	KindDeployment  Kind = "Deployment"
+	KindReplicaSet  Kind = "ReplicaSet"
+	KindDaemonSet   Kind = "DaemonSet"
+	KindStatefulSet Kind = "StatefulSet"
+	KindNodeClaim   Kind = "NodeClaim"
+	KindPDB         Kind = "PodDisruptionBudget"
+	KindNodePool    Kind = "NodePool"
+	KindNodeClass   Kind = "EC2NodeClass"
 )
 
 // kinds in the order in which controllers look at them.
-var kinds = []Kind{KindNamespace, KindNode, KindPod, KindDeployment, KindReplicaSet, KindDaemonSet, KindNodePool, KindNodeClass, KindNodeClaim, KindPDB}
+var kinds = []Kind{KindNamespace, KindNode, KindPod, KindDeployment, KindReplicaSet, KindDaemonSet, KindStatefulSet, KindNodePool, KindNodeClass, KindNodeClaim, KindPDB}
 
 // kindOf is the kind of the object, empty for one that the API does not know.
 func kindOf(o Object) Kind {
@@ -59,6 +60,8 @@ func kindOf(o Object) Kind {
 		return KindReplicaSet
 	case *appsv1.DaemonSet:
 		return KindDaemonSet
+	case *appsv1.StatefulSet:
+		return KindStatefulSet
 	case *karpv1.NodeClaim:
 		return KindNodeClaim
 	case *policyv1.PodDisruptionBudget:

@@ -15,16 +15,17 @@ import (
 
 // Who writes, in the audit.
 const (
-	actorScript     = "script"
-	actorDeployment = "deployment-controller"
-	actorDaemonSet  = "daemonset-controller"
-	actorKubelet    = "kubelet"
-	actorLifecycle  = "node-controller"
-	actorGC         = "garbage-collector"
-	actorScheduler  = "scheduler"
-	actorPodEvents  = "pod-events"
-	actorTaints     = "taint-eviction-controller"
-	actorReeve      = "reeve"
+	actorScript      = "script"
+	actorDeployment  = "deployment-controller"
+	actorDaemonSet   = "daemonset-controller"
+	actorStatefulSet = "statefulset-controller"
+	actorKubelet     = "kubelet"
+	actorLifecycle   = "node-controller"
+	actorGC          = "garbage-collector"
+	actorScheduler   = "scheduler"
+	actorPodEvents   = "pod-events"
+	actorTaints      = "taint-eviction-controller"
+	actorReeve       = "reeve"
 )
 
 // Timing is how long things take in virtual time. A zero field means the
@@ -109,6 +110,7 @@ func NewWorld(o Options) *World {
 		{[]Kind{KindDeployment, KindReplicaSet, KindPod}, w.reconcileDeployments},
 		{[]Kind{KindReplicaSet, KindPod}, w.reconcileReplicaSets},
 		{[]Kind{KindDaemonSet, KindNode, KindPod}, w.reconcileDaemonSets},
+		{[]Kind{KindStatefulSet, KindPod}, w.reconcileStatefulSets},
 		{[]Kind{KindPod, KindNode}, w.reconcilePodHealth},
 		{[]Kind{KindPod, KindNode}, w.reconcileTaints},
 		{[]Kind{KindPod, KindNode}, w.reconcileKubelets},
@@ -159,7 +161,7 @@ func (w *World) Now() time.Time { return w.Clock.Now() }
 
 // Apply creates the object as a user would, or replaces spec, labels and
 // annotations of the one that exists. It takes Namespaces, Nodes, Pods,
-// Deployments, DaemonSets and PodDisruptionBudgets.
+// Deployments, DaemonSets, StatefulSets and PodDisruptionBudgets.
 func (w *World) Apply(o Object) error {
 	if _, ok := w.API.tables[kindOf(o)].lookup(KeyOf(o)); !ok {
 		return w.API.Create(actorScript, o)
@@ -169,6 +171,8 @@ func (w *World) Apply(o Object) error {
 		return Update(w.API, actorScript, KeyOf(o), "apply", func(c *appsv1.Deployment) error { c.Spec = *o.Spec.DeepCopy(); applyMeta(c, o); return nil })
 	case *appsv1.DaemonSet:
 		return Update(w.API, actorScript, KeyOf(o), "apply", func(c *appsv1.DaemonSet) error { c.Spec = *o.Spec.DeepCopy(); applyMeta(c, o); return nil })
+	case *appsv1.StatefulSet:
+		return Update(w.API, actorScript, KeyOf(o), "apply", func(c *appsv1.StatefulSet) error { c.Spec = *o.Spec.DeepCopy(); applyMeta(c, o); return nil })
 	case *policyv1.PodDisruptionBudget:
 		return Update(w.API, actorScript, KeyOf(o), "apply", func(c *policyv1.PodDisruptionBudget) error {
 			c.Spec = *o.Spec.DeepCopy()
@@ -218,6 +222,8 @@ func (w *World) Delete(kind Kind, key string) error {
 		return Delete[*appsv1.Deployment](w.API, actorScript, key, nil)
 	case KindDaemonSet:
 		return Delete[*appsv1.DaemonSet](w.API, actorScript, key, nil)
+	case KindStatefulSet:
+		return Delete[*appsv1.StatefulSet](w.API, actorScript, key, nil)
 	case KindNodeClaim:
 		return Delete[*karpv1.NodeClaim](w.API, actorScript, key, nil)
 	case KindPDB:
