@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -285,14 +286,24 @@ func (c *Cluster) Label(ctx context.Context, node, key, value string) error {
 	})
 }
 
-// SetCondition sets a condition of the claim.
+// SetCondition sets a condition of the claim. One that it has is not written
+// again.
 func (c *Cluster) SetCondition(ctx context.Context, claim string, cond port.Condition) error {
 	return c.write(ctx, "SetCondition", claim, func() error {
-		return Update(c.world.API, actorReeve, claim, cond.Type, func(nc *karpv1.NodeClaim) error {
-			status := metav1.ConditionFalse
-			if cond.True {
-				status = metav1.ConditionTrue
+		have, err := Get[*karpv1.NodeClaim](c.world.API, claim)
+		if err != nil {
+			return err
+		}
+		status := metav1.ConditionFalse
+		if cond.True {
+			status = metav1.ConditionTrue
+		}
+		for _, o := range have.Status.Conditions {
+			if o.Type == cond.Type && o.Status == status && o.Reason == cmp.Or(cond.Reason, cond.Type) && o.Message == cond.Message {
+				return nil
 			}
+		}
+		return Update(c.world.API, actorReeve, claim, cond.Type, func(nc *karpv1.NodeClaim) error {
 			lifecycle.SetCondition(nc, cond.Type, status, cond.Reason, cond.Message, c.world.API.stamp().Time)
 			return nil
 		})
