@@ -58,8 +58,8 @@ type ClusterInfo struct {
 	Version string
 }
 
-// Cloud is AWS as a port.Cloud and a port.Queue. Its methods may be called
-// concurrently.
+// Cloud is AWS as a port.Cloud; Queue gives its port.Queue. Its methods may be
+// called concurrently.
 type Cloud struct {
 	options Options
 	clock   clock.PassiveClock
@@ -72,10 +72,14 @@ type Cloud struct {
 	pricing pricingAPI
 	sqs     sqsAPI
 
-	addresses addressBook
-	templates templateBook
-	launches  launchBook
-	info      infoCache
+	addresses  addressBook
+	templates  templateBook
+	launches   launchBook
+	info       infoCache
+	market     marketBook
+	classes    classBook
+	parameters parameterBook
+	profiles   profileBook
 }
 
 // New makes the client from a configuration of the SDK, which brings

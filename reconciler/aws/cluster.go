@@ -13,15 +13,19 @@ import (
 	"github.com/reeve-project/reeve/reconciler/port"
 )
 
-// infoAge is how long the description of the cluster is used: the version
-// changes with an upgrade of the control plane.
-const infoAge = 5 * time.Minute
+const (
+	// infoAge is how long the description of the cluster is used: the version
+	// changes with an upgrade of the control plane.
+	infoAge = 5 * time.Minute
+	// infoRetry is how long to wait with asking EKS again after an error, while
+	// there is an older description.
+	infoRetry = 15 * time.Second
+)
 
 // infoCache is what EKS last said of the cluster.
 type infoCache struct {
 	mu   sync.Mutex
-	info ClusterInfo
-	read time.Time
+	said source[ClusterInfo]
 }
 
 // clusterInfo is what a node has to know to join: as the options say, and for
@@ -43,13 +47,23 @@ func (c *Cloud) clusterInfo(ctx context.Context) (ClusterInfo, error) {
 	}, nil
 }
 
+// describeCluster is what EKS says, or said when it last could be asked.
 func (c *Cloud) describeCluster(ctx context.Context) (ClusterInfo, error) {
 	c.info.mu.Lock()
 	defer c.info.mu.Unlock()
-	now := c.clock.Now()
-	if !c.info.read.IsZero() && now.Sub(c.info.read) < infoAge {
-		return c.info.info, nil
+	said, now := &c.info.said, c.clock.Now()
+	if said.have && !said.due(now) {
+		return said.value, nil
 	}
+	info, err := c.askCluster(ctx)
+	if !said.have && err != nil {
+		return ClusterInfo{}, err
+	}
+	said.take(now, info, err, infoAge, infoRetry, c.log, "description of the cluster", "")
+	return said.value, nil
+}
+
+func (c *Cloud) askCluster(ctx context.Context) (ClusterInfo, error) {
 	out, err := c.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(c.options.Cluster)})
 	if err := kinded("eks:DescribeCluster", err); err != nil {
 		return ClusterInfo{}, fmt.Errorf("cluster %s: %w", c.options.Cluster, err)
@@ -64,6 +78,20 @@ func (c *Cloud) describeCluster(ctx context.Context) (ClusterInfo, error) {
 	if n := out.Cluster.KubernetesNetworkConfig; n != nil {
 		info.CIDR = cmp.Or(aws.ToString(n.ServiceIpv4Cidr), aws.ToString(n.ServiceIpv6Cidr))
 	}
-	c.info.info, c.info.read = info, now
 	return info, nil
+}
+
+// kubernetesVersion is the minor version that images are chosen for.
+func (c *Cloud) kubernetesVersion(ctx context.Context) (string, error) {
+	if v := cmp.Or(c.options.KubernetesVersion, c.options.Info.Version); v != "" {
+		return v, nil
+	}
+	info, err := c.clusterInfo(ctx)
+	if err == nil && info.Version == "" {
+		err = fmt.Errorf("EKS does not tell it for cluster %q", c.options.Cluster)
+	}
+	if err != nil {
+		return "", fmt.Errorf("Kubernetes version of the cluster: %w", err)
+	}
+	return info.Version, nil
 }
