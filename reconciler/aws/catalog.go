@@ -81,13 +81,13 @@ func (c *Cloud) refreshMarket(ctx context.Context) {
 	b, now := &c.market, c.clock.Now()
 	var wg sync.WaitGroup
 	var apply []func()
-	ask(ctx, c, &wg, &apply, &b.types, c.listTypes, now, "list of instance types")
-	ask(ctx, c, &wg, &apply, &b.offerings, c.listOfferings, now, "list of zones that offer instance types")
-	ask(ctx, c, &wg, &apply, &b.zones, c.listZones, now, "list of zones")
+	question(ctx, c, &wg, &apply, &b.types, c.listTypes, now, "list of instance types")
+	question(ctx, c, &wg, &apply, &b.offerings, c.listOfferings, now, "list of zones that offer instance types")
+	question(ctx, c, &wg, &apply, &b.zones, c.listZones, now, "list of zones")
 	if hasPriceList(c.options.Region) {
-		ask(ctx, c, &wg, &apply, &b.onDemand, c.listOnDemandPrices, now, "price list")
+		question(ctx, c, &wg, &apply, &b.onDemand, c.listOnDemandPrices, now, "price list")
 	}
-	ask(ctx, c, &wg, &apply, &b.spot, c.listSpotPrices, now, "list of spot prices")
+	question(ctx, c, &wg, &apply, &b.spot, c.listSpotPrices, now, "list of spot prices")
 	wg.Wait()
 	if ctx.Err() == nil {
 		for _, f := range apply {
@@ -98,8 +98,8 @@ func (c *Cloud) refreshMarket(ctx context.Context) {
 	c.noteSeenZones()
 }
 
-// ask starts the question if the source is due, and adds what notes its answer.
-func ask[T any](ctx context.Context, c *Cloud, wg *sync.WaitGroup, apply *[]func(), s *source[T], load func(context.Context) (T, error), now time.Time, what string) {
+// question asks if the source is due, and adds what notes its answer.
+func question[T any](ctx context.Context, c *Cloud, wg *sync.WaitGroup, apply *[]func(), s *source[T], load func(context.Context) (T, error), now time.Time, what string) {
 	if !s.due(now) {
 		return
 	}

@@ -101,7 +101,7 @@ func TestAResolvedClassCostsNoCalls(t *testing.T) {
 		{time.Second, map[string]int{"DescribeSubnets": 1}},
 		{4 * time.Minute, map[string]int{"DescribeSubnets": 1, "DescribeSecurityGroups": 1, "DescribeImages": 1, "DescribeCluster": 1}},
 		{10 * time.Minute, map[string]int{"DescribeSubnets": 1, "DescribeSecurityGroups": 1, "DescribeImages": 1, "DescribeCluster": 1, "GetInstanceProfile": 1}},
-		{15 * time.Minute, map[string]int{"DescribeSubnets": 1, "DescribeSecurityGroups": 1, "DescribeImages": 1, "DescribeCluster": 1, "GetInstanceProfile": 1, "RunInstances": 1}},
+		{15 * time.Minute, map[string]int{"DescribeSubnets": 1, "DescribeSecurityGroups": 1, "DescribeImages": 1, "DescribeCluster": 1, "GetInstanceProfile": 1, "CreateFleet": 1, "RunInstances": 1}},
 	} {
 		a.pass(t, step.after)
 		before := a.Calls()
@@ -269,33 +269,81 @@ func TestAnEndedContextIsAnErrorAndAskedAgain(t *testing.T) {
 }
 
 func TestTheDryRunSaysWhatIsNotAllowed(t *testing.T) {
-	a := newTenant(t)
-	a.SetFaults(awsapi.Every("RunInstances", awsapi.Fault{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation."}))
-	s := a.resolve(t, shopClass())
-	wantCondition(t, s, "ValidationSucceeded", metav1.ConditionFalse, "RunInstancesAuthCheckFailed", "ec2:RunInstances", "not authorized", "iam:PassRole")
-	if n := a.Calls()["RunInstances"]; n != 4 {
-		t.Errorf("%d dry runs for 4 subnets", n)
+	for _, call := range []string{"CreateLaunchTemplate", "CreateFleet", "RunInstances"} {
+		t.Run(call, func(t *testing.T) {
+			a := newTenant(t)
+			a.SetFaults(awsapi.Every(call, awsapi.Fault{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation."}))
+			s := a.resolve(t, shopClass())
+			wantCondition(t, s, "ValidationSucceeded", metav1.ConditionFalse, call+"AuthCheckFailed", "ec2:"+call, "not authorized", "iam:PassRole")
+			before := a.Calls()
+			a.pass(t, time.Minute-time.Second)
+			if diff := cmp.Diff(s, a.resolve(t, shopClass())); diff != "" || len(a.since(before)) != 0 {
+				t.Errorf("after calls %v the status is (-want +got):\n%s", a.since(before), diff)
+			}
+			a.SetFaults(nil)
+			a.pass(t, time.Minute+time.Second)
+			wantCondition(t, a.resolve(t, shopClass()), "ValidationSucceeded", metav1.ConditionTrue, "ValidationSucceeded")
+		})
+		t.Run(call+" throttled leaves it open", func(t *testing.T) {
+			a := newTenant(t)
+			a.SetFaults(awsapi.Every(call, awsapi.Fault{Code: "RequestLimitExceeded"}))
+			s := a.resolve(t, shopClass())
+			wantCondition(t, s, "ValidationSucceeded", metav1.ConditionUnknown, "ValidationPending")
+			wantCondition(t, s, "Ready", metav1.ConditionUnknown, "UnhealthyDependents")
+		})
+		t.Run(call+" refused for another reason is what EC2 says", func(t *testing.T) {
+			a := newTenant(t)
+			a.SetFaults(awsapi.Every(call, awsapi.Fault{Code: "InvalidParameterCombination", Message: "no such thing"}))
+			wantCondition(t, a.resolve(t, shopClass()), "ValidationSucceeded", metav1.ConditionFalse, call+"Rejected", "no such thing")
+		})
 	}
-	a.SetFaults(nil)
-	a.pass(t, 2*time.Minute)
-	wantCondition(t, a.resolve(t, shopClass()), "ValidationSucceeded", metav1.ConditionTrue, "ValidationSucceeded")
 	t.Run("one subnet that may be used is enough", func(t *testing.T) {
 		a := newTenant(t)
 		a.SetFaults(awsapi.Nth("RunInstances", 1, awsapi.Fault{Code: "UnauthorizedOperation"}))
 		wantCondition(t, a.resolve(t, shopClass()), "ValidationSucceeded", metav1.ConditionTrue, "ValidationSucceeded")
 	})
-	t.Run("a throttled one leaves it open", func(t *testing.T) {
-		a := newTenant(t)
-		a.SetFaults(awsapi.Every("RunInstances", awsapi.Fault{Code: "RequestLimitExceeded"}))
-		s := a.resolve(t, shopClass())
-		wantCondition(t, s, "ValidationSucceeded", metav1.ConditionUnknown, "ValidationPending")
-		wantCondition(t, s, "Ready", metav1.ConditionUnknown, "UnhealthyDependents")
+}
+
+func TestAClassThatCannotBeLaunchedWithSaysWhy(t *testing.T) {
+	a := newTenant(t, func(o *awsapi.Options) {
+		o.Images = []awsapi.Image{{ID: "ami-0f", Name: "mine", Architecture: "x86_64"}}
 	})
-	t.Run("another error is what EC2 says", func(t *testing.T) {
-		a := newTenant(t)
-		a.SetFaults(awsapi.Every("RunInstances", awsapi.Fault{Code: "InvalidParameterCombination", Message: "no such thing"}))
-		wantCondition(t, a.resolve(t, shopClass()), "ValidationSucceeded", metav1.ConditionFalse, "RunInstancesRejected", "no such thing")
-	})
+	for _, c := range []struct {
+		name   string
+		edit   func(*ec2v1.EC2NodeClassSpec)
+		reason string
+		words  []string
+	}{
+		{"user data that is none", func(s *ec2v1.EC2NodeClassSpec) {
+			s.AMISelectorTerms, s.UserData = []ec2v1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}, new("no = [toml")
+		}, "LaunchTemplateInvalid", []string{"correct it"}},
+		{"a placement group, which types are not known to fit", func(s *ec2v1.EC2NodeClassSpec) {
+			s.PlacementGroupSelector = &ec2v1.PlacementGroupSelector{Name: new("x")}
+		}, "NoCompatibleInstanceTypes", []string{"placement group"}},
+		{"a size of the kubelet that is none", func(s *ec2v1.EC2NodeClassSpec) {
+			s.Kubelet = &ec2v1.KubeletConfiguration{KubeReserved: map[string]string{"memory": "much"}}
+		}, "InstanceTypesUnresolved", []string{"kubeReserved"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			wantCondition(t, a.resolve(t, shopClass(c.edit)), "ValidationSucceeded", metav1.ConditionFalse, c.reason, c.words...)
+		})
+	}
+	if n := a.Calls()["CreateFleet"]; n != 0 {
+		t.Errorf("%d fleets were asked for", n)
+	}
+}
+
+func TestTheDryRunLeavesNothingBehind(t *testing.T) {
+	a := newTenant(t)
+	a.resolve(t, shopClass())
+	if len(a.Instances()) != 0 {
+		t.Errorf("instances %v", a.Instances())
+	}
+	a.pass(t, 2*time.Hour)
+	noError(t, a.cloud.Sweep(t.Context(), nil))
+	if got := a.Leftovers(); len(got) != 0 {
+		t.Errorf("left behind: %v", got)
+	}
 }
 
 func TestAProfileThatEC2DoesNotSeeYetIsWaitedFor(t *testing.T) {

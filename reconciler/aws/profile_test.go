@@ -1,14 +1,19 @@
 package aws_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/aws"
+	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/port"
 	"github.com/reeve-project/reeve/reconciler/sim/awsapi"
 )
 
@@ -161,5 +166,44 @@ func TestSweepTellsWhatItCouldNotDelete(t *testing.T) {
 	noError(t, a.cloud.Sweep(t.Context(), nil))
 	if got := a.profiles(); len(got) != 0 {
 		t.Errorf("profiles %v", got)
+	}
+}
+
+// launch launches one node of the class as it resolves.
+func (a *tenant) launch(t *testing.T, class *ec2v1.EC2NodeClass) port.Instance {
+	t.Helper()
+	class = class.DeepCopy()
+	class.Status = a.resolve(t, class)
+	data, err := a.cloud.Catalog(t.Context())
+	noError(t, err)
+	types, err := data.Resolve(class, catalog.DefaultSettings())
+	noError(t, err)
+	i := slices.IndexFunc(types, func(it *catalog.InstanceType) bool { return it.Name == "m5.large" })
+	offer := types[i].Offerings[slices.IndexFunc(types[i].Offerings, func(o catalog.Offering) bool { return o.CapacityType == "on-demand" && o.Available })]
+	out, err := a.cloud.Launch(t.Context(), port.LaunchRequest{
+		Decision: "20260406T120000.000Z-abcdefghijklmnop", Token: "token", Claims: []string{"default-1"}, NodePool: "default", Class: class, Template: &karpv1.NodeClaim{},
+		CapacityType: "on-demand", Types: types[i : i+1],
+		Offerings: []decision.Offering{{InstanceType: "m5.large", Zone: offer.Zone, CapacityType: "on-demand", Price: offer.Price}},
+		Tags: map[string]string{
+			"karpenter.sh/nodepool": "default", "eks:eks-cluster-name": "shop", "kubernetes.io/cluster/shop": "owned", "karpenter.k8s.aws/ec2nodeclass": "default",
+		},
+	})
+	noError(t, err)
+	return out.Instances[0]
+}
+
+func TestTheProfileOfARunningInstanceIsNotSwept(t *testing.T) {
+	a := newTenant(t)
+	in := a.launch(t, shopClass())
+	a.pass(t, 2*time.Hour)
+	noError(t, a.cloud.Sweep(t.Context(), nil))
+	if len(a.profiles()) != 1 {
+		t.Errorf("profiles %v", a.profiles())
+	}
+	noError(t, a.cloud.Terminate(t.Context(), []string{in.ID}))
+	a.pass(t, time.Hour)
+	noError(t, a.cloud.Sweep(t.Context(), nil))
+	if diff := cmp.Diff(map[string]string{}, a.profiles()); diff != "" {
+		t.Errorf("profiles (-want +got):\n%s", diff)
 	}
 }

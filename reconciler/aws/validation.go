@@ -2,17 +2,11 @@ package aws
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	awssdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 const (
@@ -83,89 +77,4 @@ func checkTags(tags map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// dryRun asks EC2 whether it would launch an instance in one of the subnets.
-func (c *Cloud) dryRun(ctx context.Context, class *ec2v1.EC2NodeClass, s *classState) error {
-	var first error
-	for _, subnet := range s.subnets.value {
-		_, err := c.ec2.RunInstances(ctx, c.dryRunInput(class, s, subnet), func(o *ec2.Options) { o.Retryer = awssdk.NopRetryer{} })
-		if hasCode(err, "DryRunOperation") {
-			return nil
-		}
-		if err == nil {
-			err = errors.New("EC2 answered a dry run as if it were none")
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return dryRunProblem(first)
-}
-
-// dryRunInput is a launch of one instance. Which type it is does not matter to
-// the policies that are tested by it.
-func (c *Cloud) dryRunInput(class *ec2v1.EC2NodeClass, s *classState, subnet ec2v1.Subnet) *ec2.RunInstancesInput {
-	tags := map[string]string{
-		karpv1.NodePoolLabelKey: "", ec2v1.LabelNodeClass: class.Name, ec2v1.EKSClusterNameTagKey: c.options.Cluster,
-		"kubernetes.io/cluster/" + c.options.Cluster: "owned",
-	}
-	for k, v := range class.Spec.Tags {
-		tags[k] = v
-	}
-	in := &ec2.RunInstancesInput{
-		DryRun: awssdk.Bool(true), MinCount: awssdk.Int32(1), MaxCount: awssdk.Int32(1),
-		ImageId: &s.amis.value[0].ID, InstanceType: types.InstanceType(c.dryRunType(s.amis.value[0], subnet)),
-		SubnetId: &subnet.ID, IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: &s.profile.value},
-	}
-	for _, g := range s.groups.value {
-		in.SecurityGroupIds = append(in.SecurityGroupIds, g.ID)
-	}
-	for _, kind := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface} {
-		in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: kind, Tags: ec2Tags(tags)})
-	}
-	return in
-}
-
-// dryRunType is an instance type that the image runs on: the one that Karpenter
-// takes, or where the zone does not offer it the first that it does.
-func (c *Cloud) dryRunType(ami ec2v1.AMI, subnet ec2v1.Subnet) string {
-	arch, usual := "x86_64", "m5.large"
-	for _, r := range ami.Requirements {
-		if slices.Contains(r.Values, karpv1.ArchitectureArm64) {
-			arch, usual = "arm64", "m6g.large"
-		}
-	}
-	c.market.mu.Lock()
-	data := c.market.data
-	c.market.mu.Unlock()
-	if data == nil {
-		return usual
-	}
-	if t, ok := data.Type(usual); ok && slices.Contains(t.Zones, subnet.ZoneID) {
-		return usual
-	}
-	for _, t := range data.Types() {
-		if t.Arch == arch && !t.Bare() && strings.HasSuffix(t.Name, ".large") && slices.Contains(t.Zones, subnet.ZoneID) {
-			return t.Name
-		}
-	}
-	return usual
-}
-
-// dryRunProblem is what the error of a dry run means for the class.
-func dryRunProblem(err error) error {
-	message := messageOf(err)
-	switch {
-	case hasCode(err, "UnauthorizedOperation"):
-		return &problem{reason: "RunInstancesAuthCheckFailed", again: invalidInterval, message: fmt.Sprintf(
-			"the controller may not call ec2:RunInstances with this class: allow it in the IAM policy of its role, with iam:PassRole for the role of the nodes, and look for service control policies: %s", message)}
-	case hasCode(err, "InvalidParameterValue") && strings.Contains(message, "Invalid IAM Instance Profile name"):
-		// IAM shows a profile that was just made with some delay.
-		return &problem{reason: reasonPending, again: classRetry, message: "EC2 does not see the instance profile yet; if this lasts, check that it exists: " + message}
-	case codeOf(err) == "" || hasCode(err, slices.Concat(throttled, busy, expired)...) || serverSide(err):
-		return kinded("ec2:RunInstances (dry run)", err)
-	}
-	return &problem{reason: "RunInstancesRejected", again: invalidInterval, message: fmt.Sprintf(
-		"EC2 would not launch with this class: correct what it names: %s: %s", codeOf(err), message)}
 }
