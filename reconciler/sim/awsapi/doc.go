@@ -7,9 +7,41 @@
 // (wire_gen.go), so that what is answered is what a client reads. Parameters
 // that EC2 does not know are refused as EC2 refuses them.
 //
+// # Clients
+//
+// All services are behind one address: which one a request is for is in the
+// scope of its signature, which is not verified. In process, whatever host the
+// SDK resolves is the endpoint:
+//
+//	cfg := aws.Config{
+//		Region:      endpoint.Region(),
+//		Credentials: credentials.NewStaticCredentialsProvider("AKID", "secret", ""),
+//		HTTPClient:  endpoint.HTTPClient(),
+//	}
+//	queues := sqs.NewFromConfig(cfg)
+//
+// An Endpoint is an http.Handler as well; another process reaches it through a
+// server whose URL it has as AWS_ENDPOINT_URL.
+//
+// # Events
+//
+// EC2's state changes and spot warnings come into the queue of Options.Queue as
+// EventBridge sends them; Events sends the others. Visibility time-outs,
+// retention and long polls are in virtual time.
+//
+// A client that polls on the goroutine which lets time pass must not wait
+// (WaitTimeSeconds 0): nothing would end the wait. One that polls on its own
+// goroutine is in step with the clock by Queue.AwaitReceivers:
+//
+//	for endpoint.Queue().AwaitReceivers(ctx, 1) == nil && !done() {
+//		err := world.Clock.Advance(time.Second)
+//		…
+//	}
+//
 // # Goroutines
 //
 // Clients may call from several goroutines at once. A World belongs to one:
-// calls must not overlap with Clock.Advance or RunUntil. Everything that
-// happens later, such as an instance becoming running, happens there.
+// calls must not overlap with Clock.Advance or RunUntil, but for receives that
+// wait for messages. Everything that happens later, such as an instance
+// becoming running, happens there.
 package awsapi

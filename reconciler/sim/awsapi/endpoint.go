@@ -55,8 +55,13 @@ type Options struct {
 	// nodes which register with them; key and effect count. When it does is in
 	// Boot.
 	StartupTaints []corev1.Taint
-	// InstanceProfileExists says whether IAM has the instance profile of that
-	// name; all exist unless set.
+	// EKS is the cluster as DescribeCluster shows it. Cluster is its name, and
+	// what is not set is made up.
+	EKS Cluster
+	// Queue is the name of the SQS queue for EC2's events; Cluster unless set.
+	Queue string
+	// InstanceProfileExists says whether EC2 accepts the instance profile of
+	// that name; those that IAM has unless set.
 	InstanceProfileExists func(name string) bool
 	// Delays are how late things become visible; at once unless set.
 	Delays Delays
@@ -69,6 +74,9 @@ type Delays struct {
 	// Template is from the creation of a launch template until Describe shows
 	// it and CreateFleet finds it.
 	Template time.Duration
+	// InstanceProfile is from the creation of an instance profile in IAM until
+	// EC2 accepts it.
+	InstanceProfile time.Duration
 }
 
 // Endpoint is the account: all services behind one address. It is safe for use
@@ -83,6 +91,7 @@ type Endpoint struct {
 	services map[string]service
 	faults   faults
 	ec2      *ec2State
+	front    front
 }
 
 // service is one of AWS's behind the endpoint.
@@ -115,6 +124,9 @@ func New(w *sim.World, o Options) (*Endpoint, error) {
 	}
 	e.services["ec2"] = e.ec2Service()
 	e.services["pricing"] = jsonService(http.HandlerFunc(e.servePricing))
+	if err := e.openFront(); err != nil {
+		return nil, fmt.Errorf("simulated AWS: %w", err)
+	}
 	return e, nil
 }
 

@@ -3,8 +3,6 @@ package awsapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -32,14 +30,6 @@ func newSQS(clock *sim.Clock, world sync.Locker, region, account string) *sqsSer
 	return &sqsService{clock: clock, world: world, region: region, account: account, queues: map[string]*Queue{}}
 }
 
-// sqsError is an error as SQS sends it.
-type sqsError struct {
-	// shape is the name in SQS's model, and the type in its SDK.
-	shape, message string
-}
-
-func (e *sqsError) Error() string { return e.shape + ": " + e.message }
-
 // The errors that every AWS service of that framework shares: they are not in
 // SQS's own model, so clients know them by the code of the query protocol.
 const (
@@ -49,52 +39,56 @@ const (
 )
 
 func invalid(format string, args ...any) error {
-	return &sqsError{shape: shapeInvalidParameter, message: fmt.Sprintf(format, args...)}
+	return errorf(shapeInvalidParameter, format, args...)
 }
 
 func missing(parameter string) error {
-	return &sqsError{shape: shapeMissingParameter, message: "The request must contain the parameter " + parameter + "."}
+	return errorf(shapeMissingParameter, "The request must contain the parameter %s.", parameter)
 }
 
 func badHandle(handle string) error {
-	return &sqsError{shape: "ReceiptHandleIsInvalid", message: fmt.Sprintf("The input receipt handle %q is not a valid receipt handle.", handle)}
+	return errorf("ReceiptHandleIsInvalid", "The input receipt handle %q is not a valid receipt handle.", handle)
 }
 
-// queryCode is the error's code in the query protocol, which SQS repeats in a
-// header and the SDK reports as the code.
-func (e *sqsError) queryCode() string {
-	switch e.shape {
+func noQueue() error { return errorf("QueueDoesNotExist", "The specified queue does not exist.") }
+
+// queryCode is the code in the query protocol of an error of SQS's model. SQS
+// repeats it in a header, and the SDK reports it as the code.
+func queryCode(shape string) string {
+	switch shape {
 	case shapeInvalidParameter, shapeMissingParameter, shapeInvalidAction:
-		return strings.TrimSuffix(strings.Replace(e.shape, "Required", "", 1), "Exception")
+		return strings.TrimSuffix(strings.Replace(shape, "Required", "", 1), "Exception")
 	case "QueueDoesNotExist":
 		return "AWS.SimpleQueueService.NonExistentQueue"
 	case "QueueNameExists":
 		return "QueueAlreadyExists"
-	case "InvalidAttributeName", "InvalidAttributeValue", "InvalidMessageContents", "ReceiptHandleIsInvalid":
-		return e.shape
+	case "BatchEntryIdsNotDistinct", "BatchRequestTooLong", "EmptyBatchRequest", "InvalidBatchEntryId", "MessageNotInflight",
+		"PurgeQueueInProgress", "TooManyEntriesInBatchRequest", "UnsupportedOperation":
+		return "AWS.SimpleQueueService." + shape
 	default:
-		return "AWS.SimpleQueueService." + e.shape
+		return shape
 	}
 }
 
-func (e *sqsError) status() int {
-	switch e.shape {
-	case "ReceiptHandleIsInvalid":
-		return http.StatusNotFound
-	case "PurgeQueueInProgress":
-		return http.StatusForbidden
-	default:
-		return http.StatusBadRequest
+// failSQS writes an error as SQS does.
+func failSQS(w http.ResponseWriter, err *APIError) {
+	status := err.status()
+	switch {
+	case err.Status != 0:
+	case err.Code == "ReceiptHandleIsInvalid":
+		status = http.StatusNotFound
+	case err.Code == "PurgeQueueInProgress" || err.Code == "RequestThrottled" || err.Code == "OverLimit":
+		status = http.StatusForbidden
 	}
-}
-
-func (e *sqsError) send(w http.ResponseWriter) {
-	space := "com.amazonaws.sqs#"
-	if strings.HasSuffix(e.shape, "Exception") {
+	space, fault := "com.amazonaws.sqs#", "Sender"
+	if strings.HasSuffix(err.Code, "Exception") {
 		space = "com.amazon.coral.service#"
 	}
-	w.Header().Set("x-amzn-query-error", e.queryCode()+";Sender")
-	sendJSON(w, "application/x-amz-json-1.0", e.status(), map[string]string{"__type": space + e.shape, "message": e.message})
+	if status >= http.StatusInternalServerError {
+		fault = "Receiver"
+	}
+	w.Header().Set("x-amzn-query-error", queryCode(err.Code)+";"+fault)
+	sendJSON(w, jsonTen, status, map[string]string{"__type": space + err.Code, "message": err.Message})
 }
 
 // sqsAction reads a request and answers it; a *receiver as the answer means that
@@ -106,7 +100,7 @@ func sqsAct[In any](f func(s *sqsService, in In) (any, error)) sqsAction {
 	return func(s *sqsService, body []byte) (any, error) {
 		var in In
 		if err := json.Unmarshal(body, &in); err != nil {
-			return nil, &sqsError{shape: "SerializationException", message: err.Error()}
+			return nil, errorf("SerializationException", "%v", err)
 		}
 		return f(s, in)
 	}
@@ -130,28 +124,24 @@ var sqsActions = map[string]sqsAction{
 func (s *sqsService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		(&sqsError{shape: "SerializationException", message: err.Error()}).send(w)
+		failSQS(w, errorf("SerializationException", "read request: %v", err))
 		return
 	}
-	out, err := s.act(strings.TrimPrefix(r.Header.Get("X-Amz-Target"), "AmazonSQS."), body)
+	out, err := s.act(jsonAction(r, nil), body)
 	if err != nil {
-		var known *sqsError
-		if !errors.As(err, &known) {
-			known = &sqsError{shape: "InternalFailure", message: err.Error()}
-		}
-		known.send(w)
+		failSQS(w, asAPIError(err))
 		return
 	}
 	if p, ok := out.(*pendingReceive); ok {
 		out = p.answer(r.Context())
 	}
-	sendJSON(w, "application/x-amz-json-1.0", http.StatusOK, out)
+	sendJSON(w, jsonTen, http.StatusOK, out)
 }
 
 func (s *sqsService) act(action string, body []byte) (any, error) {
 	f, ok := sqsActions[action]
 	if !ok {
-		return nil, &sqsError{shape: shapeInvalidAction, message: fmt.Sprintf("The action %q is not one that the simulation answers.", action)}
+		return nil, errorf(shapeInvalidAction, "The action %q is not one that the simulation answers.", action)
 	}
 	s.world.Lock()
 	defer s.world.Unlock()
@@ -184,11 +174,11 @@ func (s *sqsService) create(name string, attributes map[string]string) (*Queue, 
 	defer s.mu.Unlock()
 	if q, ok := s.queues[name]; ok {
 		if !q.settings.equal(set) {
-			return nil, &sqsError{shape: "QueueNameExists", message: "A queue already exists with the same name and a different value for an attribute."}
+			return nil, errorf("QueueNameExists", "A queue already exists with the same name and a different value for an attribute.")
 		}
 		return q, nil
 	}
-	q := newQueue(s.clock, s.region, s.account, name, set)
+	q := newQueue(s.clock, s.world, s.region, s.account, name, set)
 	s.queues[name] = q
 	return q, nil
 }
@@ -206,10 +196,6 @@ func (s *sqsService) find(url string) (*Queue, error) {
 		return q, nil
 	}
 	return nil, noQueue()
-}
-
-func noQueue() error {
-	return &sqsError{shape: "QueueDoesNotExist", message: "The specified queue does not exist."}
 }
 
 // seconds checks a number of seconds against SQS's bounds.

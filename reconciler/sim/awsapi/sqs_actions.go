@@ -1,8 +1,6 @@
 package awsapi
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -57,7 +55,7 @@ func (s *sqsService) queueAttributes(in queueAttributesRequest) (any, error) {
 	known := queueAttributeNames()
 	for _, n := range in.AttributeNames {
 		if !slices.Contains(known, n) {
-			return nil, &sqsError{shape: "InvalidAttributeName", message: "Unknown Attribute " + n + "."}
+			return nil, errorf("InvalidAttributeName", "Unknown Attribute %s.", n)
 		}
 	}
 	out := q.attributes()
@@ -131,17 +129,17 @@ var batchID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 func runBatch[E, R any](entries []E, id func(E) string, do func(E) (R, error)) (any, error) {
 	switch {
 	case len(entries) == 0:
-		return nil, &sqsError{shape: "EmptyBatchRequest", message: "There should be at least one entry in the request."}
+		return nil, errorf("EmptyBatchRequest", "There should be at least one entry in the request.")
 	case len(entries) > maxBatch:
-		return nil, &sqsError{shape: "TooManyEntriesInBatchRequest", message: fmt.Sprintf("Maximum number of entries per request are %d. You have sent %d.", maxBatch, len(entries))}
+		return nil, errorf("TooManyEntriesInBatchRequest", "Maximum number of entries per request are %d. You have sent %d.", maxBatch, len(entries))
 	}
 	seen := map[string]bool{}
 	for _, e := range entries {
 		switch {
 		case !batchID.MatchString(id(e)):
-			return nil, &sqsError{shape: "InvalidBatchEntryId", message: "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."}
+			return nil, errorf("InvalidBatchEntryId", "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
 		case seen[id(e)]:
-			return nil, &sqsError{shape: "BatchEntryIdsNotDistinct", message: fmt.Sprintf("Id %s repeated.", id(e))}
+			return nil, errorf("BatchEntryIdsNotDistinct", "Id %s repeated.", id(e))
 		}
 		seen[id(e)] = true
 	}
@@ -151,13 +149,10 @@ func runBatch[E, R any](entries []E, id func(E) string, do func(E) (R, error)) (
 	}{}
 	for _, e := range entries {
 		r, err := do(e)
-		var known *sqsError
-		if errors.As(err, &known) {
-			out.Failed = append(out.Failed, batchFailure{Id: id(e), Code: known.queryCode(), Message: known.message, SenderFault: true})
-			continue
-		}
 		if err != nil {
-			return nil, err
+			known := asAPIError(err)
+			out.Failed = append(out.Failed, batchFailure{Id: id(e), Code: queryCode(known.Code), Message: known.Message, SenderFault: true})
+			continue
 		}
 		out.Successful = append(out.Successful, r)
 	}
@@ -176,7 +171,7 @@ func (s *sqsService) sendBatch(in batch[sendEntry]) (any, error) {
 		}
 	}
 	if size > q.settings.size {
-		return nil, &sqsError{shape: "BatchRequestTooLong", message: fmt.Sprintf("Batch requests cannot be longer than %d bytes. You have sent %d bytes.", q.settings.size, size)}
+		return nil, errorf("BatchRequestTooLong", "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", q.settings.size, size)
 	}
 	return runBatch(in.Entries, func(e sendEntry) string { return e.Id }, q.sendEntry)
 }

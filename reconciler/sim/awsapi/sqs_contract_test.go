@@ -29,9 +29,16 @@ type sqsPeer struct {
 	pass func(time.Duration)
 	// parked returns once a receive waits.
 	parked func(url string)
+	// clear empties a queue that an earlier run may have left; nil if none can.
+	clear func(url string)
 }
 
 func simulatedPeer(t *testing.T) sqsPeer {
+	p, _ := simulatedSQS(t)
+	return p
+}
+
+func simulatedSQS(t *testing.T) (sqsPeer, *sqsService) {
 	clock := sim.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	s := newSQS(clock, &sync.Mutex{}, "us-east-1", "000000000000")
 	return sqsPeer{
@@ -42,16 +49,21 @@ func simulatedPeer(t *testing.T) sqsPeer {
 			must(t, err)
 			must(t, q.AwaitReceivers(t.Context(), 1))
 		},
-	}
+	}, s
 }
 
 // kumoPeer runs on the wall clock; its times are whole seconds, and it wants a
-// little more than them to pass.
+// little more than them to pass. It keeps its queues for the whole process.
 func kumoPeer(t *testing.T) sqsPeer {
 	server := kumo.NewServer()
 	t.Cleanup(server.Close)
+	client := sqs.NewFromConfig(configFor(nil), func(o *sqs.Options) { o.BaseEndpoint = &server.URL })
 	return sqsPeer{
-		client: sqs.NewFromConfig(configFor(nil), func(o *sqs.Options) { o.BaseEndpoint = &server.URL }),
+		client: client,
+		clear: func(url string) {
+			_, err := client.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &url})
+			must(t, err)
+		},
 		pass:   func(d time.Duration) { time.Sleep(d + 50*time.Millisecond) },
 		parked: func(string) { time.Sleep(200 * time.Millisecond) },
 	}
@@ -226,10 +238,12 @@ func TestSQSContract(t *testing.T) {
 		start func(*testing.T) sqsPeer
 	}{{"simulated", simulatedPeer}, {"kumo", kumoPeer}} {
 		t.Run(peer.name, func(t *testing.T) {
-			// kumo keeps its queues for the whole process: each behaviour has its own.
 			p := peer.start(t)
 			for i, b := range sqsBehaviours {
 				url := createQueue(t, p, fmt.Sprintf("contract-%02d", i))
+				if p.clear != nil {
+					p.clear(url)
+				}
 				t.Run(b.name, func(t *testing.T) { b.run(t, p, url) })
 			}
 		})

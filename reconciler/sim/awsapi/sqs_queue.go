@@ -17,16 +17,17 @@ import (
 // Queue is a standard SQS queue in virtual time: at least once, in no promised
 // order. Duplicate and Reorder make it show what that means.
 //
-// Its own lock guards it, so that its methods may be called from an event of
-// the clock, from a request and from a test. Those that set or read the time
-// (Send) belong to whoever may use the clock; see the package's documentation.
+// Its methods may be called from any goroutine, but not by what the endpoint
+// calls with itself locked.
 type Queue struct {
 	name, url, arn string
 	account        string
 	clock          *sim.Clock
+	// world is held by whoever uses the clock. It is taken before mu.
+	world sync.Locker
 
 	mu       sync.Mutex
-	settings settings
+	settings queueSettings
 	// messages are in the order in which they were sent.
 	messages []*message
 	waiting  []*receiver
@@ -69,9 +70,9 @@ type receiver struct {
 	answer chan []delivery
 }
 
-func newQueue(clock *sim.Clock, region, account, name string, s settings) *Queue {
+func newQueue(clock *sim.Clock, world sync.Locker, region, account, name string, s queueSettings) *Queue {
 	return &Queue{
-		name: name, account: account, clock: clock, settings: s,
+		name: name, account: account, clock: clock, world: world, settings: s,
 		url:     fmt.Sprintf("https://sqs.%s.amazonaws.com/%s/%s", region, account, name),
 		arn:     fmt.Sprintf("arn:aws:sqs:%s:%s:%s", region, account, name),
 		parked:  make(chan struct{}),
@@ -85,6 +86,13 @@ func (q *Queue) URL() string { return q.url }
 // Send puts a message into the queue as SendMessage does, and returns its id.
 // Ids follow from the queue's name and the number of messages sent before.
 func (q *Queue) Send(body string) string {
+	q.world.Lock()
+	defer q.world.Unlock()
+	return q.put(body)
+}
+
+// put is Send for who holds the world.
+func (q *Queue) put(body string) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.send(body, nil, time.Duration(q.settings.delay)*time.Second)
@@ -120,6 +128,8 @@ func (q *Queue) Reorder(order func(n int) []int) {
 // Depth is how many messages can be received now and how many are in flight or
 // delayed.
 func (q *Queue) Depth() (visible, hidden int) {
+	q.world.Lock()
+	defer q.world.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.dropOld()
@@ -198,6 +208,8 @@ func (q *Queue) wakeAfter(d time.Duration) {
 		return
 	}
 	q.clock.After(d, func() {
+		q.world.Lock()
+		defer q.world.Unlock()
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.serve()
@@ -306,7 +318,7 @@ func (q *Queue) hide(handle string, d time.Duration) error {
 	case i < 0:
 		return invalid("Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.", handle)
 	case !q.messages[i].visible.After(now):
-		return &sqsError{shape: "MessageNotInflight", message: "The specified message isn't in flight."}
+		return errorf("MessageNotInflight", "The specified message isn't in flight.")
 	default:
 		q.messages[i].visible = now.Add(d)
 		q.wakeAfter(d)
@@ -328,7 +340,7 @@ func (q *Queue) purge() error {
 	defer q.mu.Unlock()
 	now := q.clock.Now()
 	if q.everPurged && now.Sub(q.purgedAt) < purgeInterval {
-		return &sqsError{shape: "PurgeQueueInProgress", message: fmt.Sprintf("Only one PurgeQueue operation on %s is allowed every 60 seconds.", q.name)}
+		return errorf("PurgeQueueInProgress", "Only one PurgeQueue operation on %s is allowed every 60 seconds.", q.name)
 	}
 	q.messages, q.everPurged, q.purgedAt = nil, true, now
 	return nil

@@ -5,16 +5,15 @@ import (
 	"crypto/md5" //nolint:gosec // SQS names attributes by their MD5.
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// settings are the attributes of a queue that its creator chooses: seconds, and
+// queueSettings are the attributes of a queue that its creator chooses: seconds, and
 // bytes for the size.
-type settings struct {
+type queueSettings struct {
 	visibility, retention, delay, wait, size int
 	// texts are attributes that are kept and given back, and change nothing.
 	texts map[string]string
@@ -24,23 +23,23 @@ type settings struct {
 type setting struct {
 	name              string
 	initial, min, max int
-	field             func(*settings) *int
+	field             func(*queueSettings) *int
 }
 
 var numericSettings = []setting{
-	{"DelaySeconds", 0, 0, 900, func(s *settings) *int { return &s.delay }},
-	{"MaximumMessageSize", 1 << 20, 1 << 10, 1 << 20, func(s *settings) *int { return &s.size }},
-	{"MessageRetentionPeriod", 345_600, 60, 1_209_600, func(s *settings) *int { return &s.retention }},
-	{"ReceiveMessageWaitTimeSeconds", 0, 0, 20, func(s *settings) *int { return &s.wait }},
-	{"VisibilityTimeout", 30, 0, 43_200, func(s *settings) *int { return &s.visibility }},
+	{"DelaySeconds", 0, 0, 900, func(s *queueSettings) *int { return &s.delay }},
+	{"MaximumMessageSize", 1 << 20, 1 << 10, 1 << 20, func(s *queueSettings) *int { return &s.size }},
+	{"MessageRetentionPeriod", 345_600, 60, 1_209_600, func(s *queueSettings) *int { return &s.retention }},
+	{"ReceiveMessageWaitTimeSeconds", 0, 0, 20, func(s *queueSettings) *int { return &s.wait }},
+	{"VisibilityTimeout", 30, 0, 43_200, func(s *queueSettings) *int { return &s.visibility }},
 }
 
 // inertSettings are accepted because Terraform modules and templates set them.
 var inertSettings = []string{"KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "Policy", "SqsManagedSseEnabled"}
 
 // newSettings applies the attributes of CreateQueue to the defaults.
-func newSettings(attributes map[string]string) (settings, error) {
-	s := settings{texts: map[string]string{}}
+func newSettings(attributes map[string]string) (queueSettings, error) {
+	s := queueSettings{texts: map[string]string{}}
 	for _, n := range numericSettings {
 		*n.field(&s) = n.initial
 	}
@@ -52,21 +51,21 @@ func newSettings(attributes map[string]string) (settings, error) {
 			n := numericSettings[i]
 			v, err := strconv.Atoi(value)
 			if err != nil || v < n.min || v > n.max {
-				return settings{}, &sqsError{shape: "InvalidAttributeValue", message: fmt.Sprintf("Invalid value for the parameter %s. Reason: Must be between %d and %d.", name, n.min, n.max)}
+				return queueSettings{}, errorf("InvalidAttributeValue", "Invalid value for the parameter %s. Reason: Must be between %d and %d.", name, n.min, n.max)
 			}
 			*n.field(&s) = v
 		case slices.Contains(inertSettings, name):
 			s.texts[name] = value
 		case name == "FifoQueue" && value == "true" || name == "RedrivePolicy":
-			return settings{}, &sqsError{shape: "UnsupportedOperation", message: "The simulation has standard queues without a dead-letter queue; leave out " + name + "."}
+			return queueSettings{}, errorf("UnsupportedOperation", "The simulation has standard queues without a dead-letter queue; leave out %s.", name)
 		default:
-			return settings{}, &sqsError{shape: "InvalidAttributeName", message: "Unknown Attribute " + name + "."}
+			return queueSettings{}, errorf("InvalidAttributeName", "Unknown Attribute %s.", name)
 		}
 	}
 	return s, nil
 }
 
-func (s settings) equal(t settings) bool {
+func (s queueSettings) equal(t queueSettings) bool {
 	for _, n := range numericSettings {
 		if *n.field(&s) != *n.field(&t) {
 			return false
@@ -167,7 +166,7 @@ func md5OfAttributes(attributes map[string]messageAttribute) string {
 }
 
 // checkMessage refuses what SQS refuses to take.
-func checkMessage(body *string, attributes map[string]messageAttribute, s settings) error {
+func checkMessage(body *string, attributes map[string]messageAttribute, s queueSettings) error {
 	if body == nil {
 		return missing("MessageBody")
 	}
@@ -183,7 +182,7 @@ func checkMessage(body *string, attributes map[string]messageAttribute, s settin
 	case size > s.size:
 		return invalid("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", s.size)
 	case i >= 0:
-		return &sqsError{shape: "InvalidMessageContents", message: fmt.Sprintf("Invalid binary character at byte %d was found in the message body.", i)}
+		return errorf("InvalidMessageContents", "Invalid binary character at byte %d was found in the message body.", i)
 	}
 	return nil
 }
