@@ -144,7 +144,8 @@ func TestProfilesAreListedByPathPrefixAndPage(t *testing.T) {
 	p, s, _ := simulatedIAM(t)
 	for i := range 5 {
 		_, err := p.client.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{
-			InstanceProfileName: aws.String(fmt.Sprintf("p%d", i)), Path: aws.String(fmt.Sprintf("/karpenter/%d/", i%2))})
+			InstanceProfileName: aws.String(fmt.Sprintf("p%d", i)), Path: aws.String(fmt.Sprintf("/karpenter/%d/", i%2)),
+			Tags: []iamtypes.Tag{{Key: aws.String("a"), Value: aws.String("1")}}})
 		must(t, err)
 	}
 	list := func(prefix *string, size int32) (names []string, pages int) {
@@ -154,6 +155,9 @@ func TestProfilesAreListedByPathPrefixAndPage(t *testing.T) {
 			must(t, err)
 			for _, x := range out.InstanceProfiles {
 				names = append(names, *x.InstanceProfileName)
+				if len(x.Tags) != 0 {
+					t.Errorf("a list has tags, which IAM's does not: %+v", x)
+				}
 			}
 			pages++
 		}
@@ -199,6 +203,19 @@ func TestIAMRefusesWhatItCannotTake(t *testing.T) {
 	}
 	_, err = p.client.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{InstanceProfileName: name, Tags: many})
 	wantError[*iamtypes.LimitExceededException](t, err)
+	nobody := aws.String("nobody")
+	_, err = p.client.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{InstanceProfileName: nobody, Tags: many[:1]})
+	wantError[*iamtypes.NoSuchEntityException](t, err)
+	_, err = p.client.UntagInstanceProfile(ctx, &iam.UntagInstanceProfileInput{InstanceProfileName: nobody, TagKeys: []string{"a"}})
+	wantError[*iamtypes.NoSuchEntityException](t, err)
+	_, err = p.client.ListInstanceProfileTags(ctx, &iam.ListInstanceProfileTagsInput{InstanceProfileName: nobody})
+	wantError[*iamtypes.NoSuchEntityException](t, err)
+	_, err = p.client.ListInstanceProfileTags(ctx, &iam.ListInstanceProfileTagsInput{InstanceProfileName: name, MaxItems: aws.Int32(1001)})
+	wantCode(t, err, "ValidationError")
+	_, err = p.client.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: nobody, RoleName: aws.String("r1")})
+	wantError[*iamtypes.NoSuchEntityException](t, err)
+	_, err = p.client.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: nobody, RoleName: aws.String("r1")})
+	wantError[*iamtypes.NoSuchEntityException](t, err)
 	_, err = p.client.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{MaxItems: aws.Int32(1001)})
 	wantCode(t, err, "ValidationError")
 	_, err = p.client.ListUsers(ctx, &iam.ListUsersInput{})

@@ -123,6 +123,20 @@ func TestDuplicatesComeEvenAfterADeletion(t *testing.T) {
 	}
 }
 
+func TestADuplicateHasNoHandleOfTheMessageBefore(t *testing.T) {
+	p, q, url := queueOf(t)
+	send(t, p, url, "twice")
+	old := receive(t, p, url, visibleAfter(1))[0].ReceiptHandle
+	p.pass(time.Second)
+	q.Duplicate(1)
+	receive(t, p, url, nil)
+	_, err := p.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: old})
+	must(t, err)
+	if diff := cmp.Diff([]string{"twice"}, bodies(receive(t, p, url, nil))); diff != "" {
+		t.Errorf("received (-want +got):\n%s", diff)
+	}
+}
+
 func TestMessagesComeInTheOrderOfTheScript(t *testing.T) {
 	p, q, url := queueOf(t)
 	sendBatch(t, p, url, 4)
@@ -239,6 +253,67 @@ func TestSQSRefusesWhatItCannotTake(t *testing.T) {
 	_, err = p.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: []types.SendMessageBatchRequestEntry{{Id: aws.String("no spaces"), MessageBody: half}}})
 	wantError[*types.InvalidBatchEntryId](t, err)
 }
+
+func TestSQSNamesTheParameterOrTheQueueThatIsMissing(t *testing.T) {
+	p, _, url := queueOf(t)
+	none, elsewhere, handle := aws.String(""), aws.String("https://sqs.us-east-1.amazonaws.com/999999999999/events"), aws.String("h")
+	entry := []types.DeleteMessageBatchRequestEntry{{Id: aws.String("a"), ReceiptHandle: handle}}
+	message := []types.SendMessageBatchRequestEntry{{Id: aws.String("a"), MessageBody: handle}}
+	for _, c := range []struct {
+		name string
+		code string
+		do   func() error
+	}{
+		{"a receive without a queue", "MissingParameter", func() error {
+			_, err := p.client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: none})
+			return err
+		}},
+		{"a deletion without a handle", "MissingParameter", func() error {
+			_, err := p.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: none})
+			return err
+		}},
+		{"a change without a handle", "MissingParameter", func() error {
+			_, err := p.client.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &url, ReceiptHandle: none})
+			return err
+		}},
+		{"a change beyond twelve hours", "InvalidParameterValue", func() error {
+			_, err := p.client.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &url, ReceiptHandle: handle, VisibilityTimeout: 43201})
+			return err
+		}},
+		{"a change in another account's queue", noSuchQueue, func() error {
+			_, err := p.client.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: elsewhere, ReceiptHandle: handle})
+			return err
+		}},
+		{"a message to another account's queue", noSuchQueue, func() error {
+			_, err := p.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: elsewhere, MessageBody: handle})
+			return err
+		}},
+		{"messages to another account's queue", noSuchQueue, func() error {
+			_, err := p.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: elsewhere, Entries: message})
+			return err
+		}},
+		{"a deletion in another account's queue", noSuchQueue, func() error {
+			_, err := p.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: elsewhere, ReceiptHandle: handle})
+			return err
+		}},
+		{"deletions in another account's queue", noSuchQueue, func() error {
+			_, err := p.client.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: elsewhere, Entries: entry})
+			return err
+		}},
+		{"a purge of another account's queue", noSuchQueue, func() error {
+			_, err := p.client.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: elsewhere})
+			return err
+		}},
+		{"the name of another account's queue", noSuchQueue, func() error {
+			_, err := p.client.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("events"), QueueOwnerAWSAccountId: aws.String("999999999999")})
+			return err
+		}},
+	} {
+		t.Run(c.name+" is refused", func(t *testing.T) { wantCode(t, c.do(), c.code) })
+	}
+}
+
+const noSuchQueue = "AWS.SimpleQueueService.NonExistentQueue"
 
 // The bytes are written out here as SQS's documentation describes them.
 func TestAttributesAreDigestedByNameTypeAndValue(t *testing.T) {
