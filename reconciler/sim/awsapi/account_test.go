@@ -50,6 +50,7 @@ func newAccount(t *testing.T, edit ...func(*Options)) *account {
 	w := sim.NewWorld(sim.Options{Start: t0})
 	e, err := New(w, o)
 	check(t, err)
+	e.PutInstanceProfile("myeks_1", NodeRole(o.Cluster))
 	a := &account{Endpoint: e, world: w, t: t}
 	a.ec2 = ec2.NewFromConfig(config(region, e.HTTPClient()))
 	// Prices of all regions in Asia are served in Mumbai.

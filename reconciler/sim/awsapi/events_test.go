@@ -25,13 +25,13 @@ type seenByKarpenter struct {
 func parse(t *testing.T, raw string) seenByKarpenter {
 	t.Helper()
 	var m messages.Metadata
-	must(t, json.Unmarshal([]byte(raw), &m))
+	check(t, json.Unmarshal([]byte(raw), &m))
 	for _, p := range []messages.Parser{statechange.Parser{}, spotinterruption.Parser{}, scheduledchange.Parser{}, rebalancerecommendation.Parser{}, capacityreservationinterruption.Parser{}} {
 		if p.Version() != m.Version || p.Source() != m.Source || p.DetailType() != m.DetailType {
 			continue
 		}
 		parsed, err := p.Parse(raw)
-		must(t, err)
+		check(t, err)
 		if parsed == nil {
 			return seenByKarpenter{Kind: messages.NoOpKind}
 		}
@@ -58,7 +58,7 @@ func TestEventsAreWhatKarpenterParses(t *testing.T) {
 	for _, body := range bodies(receive(t, p, url, nil)) {
 		got = append(got, parse(t, body))
 		var m messages.Metadata
-		must(t, json.Unmarshal([]byte(body), &m))
+		check(t, json.Unmarshal([]byte(body), &m))
 		ids[m.ID] = true
 	}
 	want := []seenByKarpenter{
@@ -89,7 +89,7 @@ func TestAnEventIsWrittenAsEventBridgeWritesIt(t *testing.T) {
 		t.Errorf("spot warning (-want +got):\n%s", diff)
 	}
 	var health struct{ Detail healthDetail }
-	must(t, json.Unmarshal([]byte(got[1].body), &health))
+	check(t, json.Unmarshal([]byte(got[1].body), &health))
 	if d := health.Detail; d.StartTime != "Fri, 16 Jan 2026 03:04:05 GMT" || d.EndTime != "Fri, 16 Jan 2026 05:04:05 GMT" {
 		t.Errorf("the change is from %s to %s", d.StartTime, d.EndTime)
 	}

@@ -34,14 +34,14 @@ func simulatedIAM(t *testing.T) (iamPeer, *iamService, *sim.Clock) {
 	t.Helper()
 	clock := sim.NewClock(frontStart)
 	s := newIAM(clock, &sync.Mutex{}, "111122223333")
-	return iamPeer{client: iam.NewFromConfig(configFor(handlerTransport{s})), putRole: s.putRole}, s, clock
+	return iamPeer{client: iam.NewFromConfig(config("us-east-1", &http.Client{Transport: transport{s}})), putRole: s.putRole}, s, clock
 }
 
 // The behaviours that kumo's IAM has too hold for both.
 func TestIAMContract(t *testing.T) {
 	server := kumo.NewServer()
 	t.Cleanup(server.Close)
-	others := iam.NewFromConfig(configFor(nil), func(o *iam.Options) { o.BaseEndpoint = &server.URL })
+	others := iam.NewFromConfig(config("us-east-1", http.DefaultClient), func(o *iam.Options) { o.BaseEndpoint = &server.URL })
 	simulated, _, _ := simulatedIAM(t)
 	for _, peer := range []struct {
 		name string
@@ -50,11 +50,11 @@ func TestIAMContract(t *testing.T) {
 		{"simulated", simulated},
 		{"kumo", iamPeer{client: others, putRole: func(name string) {
 			_, err := others.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: aws.String("{}")})
-			must(t, err)
+			check(t, err)
 			// kumo keeps its roles for the whole process.
 			t.Cleanup(func() {
 				_, err := others.DeleteRole(context.Background(), &iam.DeleteRoleInput{RoleName: &name})
-				must(t, err)
+				check(t, err)
 			})
 		}}},
 	} {
@@ -68,7 +68,7 @@ func profileLife(t *testing.T, p iamPeer) {
 	wantError[*iamtypes.NoSuchEntityException](t, err)
 	p.putRole(*role)
 	got, err := p.client.GetRole(ctx, &iam.GetRoleInput{RoleName: role})
-	must(t, err)
+	check(t, err)
 	if *got.Role.RoleName != *role || !strings.HasSuffix(*got.Role.Arn, ":role/"+*role) {
 		t.Errorf("role %+v", got.Role)
 	}
@@ -79,7 +79,7 @@ func profileLife(t *testing.T, p iamPeer) {
 		t.Errorf("a missing profile reads like a missing role: %v", err)
 	}
 	_, err = p.client.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: name, Path: aws.String("/karpenter/eu/c/u/")})
-	must(t, err)
+	check(t, err)
 	_, err = p.client.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: name})
 	wantError[*iamtypes.EntityAlreadyExistsException](t, err)
 
@@ -89,9 +89,9 @@ func profileLife(t *testing.T, p iamPeer) {
 		t.Errorf("a missing role does not read like one: %v", err)
 	}
 	_, err = p.client.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: role})
-	must(t, err)
+	check(t, err)
 	out, err := p.client.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: name})
-	must(t, err)
+	check(t, err)
 	if *out.InstanceProfile.Path != "/karpenter/eu/c/u/" || len(out.InstanceProfile.Roles) != 1 || *out.InstanceProfile.Roles[0].RoleName != *role {
 		t.Errorf("profile %+v", out.InstanceProfile)
 	}
@@ -99,9 +99,9 @@ func profileLife(t *testing.T, p iamPeer) {
 	_, err = p.client.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: name})
 	wantError[*iamtypes.DeleteConflictException](t, err)
 	_, err = p.client.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: name, RoleName: role})
-	must(t, err)
+	check(t, err)
 	_, err = p.client.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: name})
-	must(t, err)
+	check(t, err)
 	_, err = p.client.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: name})
 	wantError[*iamtypes.NoSuchEntityException](t, err)
 }
@@ -109,16 +109,16 @@ func profileLife(t *testing.T, p iamPeer) {
 func TestAProfileHasItsTagsAndVirtualTime(t *testing.T) {
 	p, _, clock := simulatedIAM(t)
 	ctx, name := t.Context(), aws.String("tagged")
-	must(t, clock.Advance(time.Hour))
+	check(t, clock.Advance(time.Hour))
 	_, err := p.client.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: name, Tags: []iamtypes.Tag{{Key: aws.String("a"), Value: aws.String("1 & <2>")}}})
-	must(t, err)
+	check(t, err)
 	_, err = p.client.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{InstanceProfileName: name, Tags: []iamtypes.Tag{{Key: aws.String("b"), Value: aws.String("2")}, {Key: aws.String("c"), Value: aws.String("3")}}})
-	must(t, err)
+	check(t, err)
 	_, err = p.client.UntagInstanceProfile(ctx, &iam.UntagInstanceProfileInput{InstanceProfileName: name, TagKeys: []string{"c", "z"}})
-	must(t, err)
+	check(t, err)
 	want := map[string]string{"a": "1 & <2>", "b": "2"}
 	got, err := p.client.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: name})
-	must(t, err)
+	check(t, err)
 	if diff := cmp.Diff(want, tagsOf(got.InstanceProfile.Tags)); diff != "" {
 		t.Errorf("tags of GetInstanceProfile (-want +got):\n%s", diff)
 	}
@@ -126,7 +126,7 @@ func TestAProfileHasItsTagsAndVirtualTime(t *testing.T) {
 		t.Errorf("created at %s", at)
 	}
 	tags, err := p.client.ListInstanceProfileTags(ctx, &iam.ListInstanceProfileTagsInput{InstanceProfileName: name})
-	must(t, err)
+	check(t, err)
 	if diff := cmp.Diff(want, tagsOf(tags.Tags)); diff != "" || tags.IsTruncated {
 		t.Errorf("tags of ListInstanceProfileTags (-want +got):\n%s", diff)
 	}
@@ -146,13 +146,13 @@ func TestProfilesAreListedByPathPrefixAndPage(t *testing.T) {
 		_, err := p.client.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{
 			InstanceProfileName: aws.String(fmt.Sprintf("p%d", i)), Path: aws.String(fmt.Sprintf("/karpenter/%d/", i%2)),
 			Tags: []iamtypes.Tag{{Key: aws.String("a"), Value: aws.String("1")}}})
-		must(t, err)
+		check(t, err)
 	}
 	list := func(prefix *string, size int32) (names []string, pages int) {
 		pager := iam.NewListInstanceProfilesPaginator(p.client, &iam.ListInstanceProfilesInput{PathPrefix: prefix, MaxItems: &size})
 		for pager.HasMorePages() {
 			out, err := pager.NextPage(t.Context())
-			must(t, err)
+			check(t, err)
 			for _, x := range out.InstanceProfiles {
 				names = append(names, *x.InstanceProfileName)
 				if len(x.Tags) != 0 {
@@ -184,14 +184,14 @@ func TestIAMRefusesWhatItCannotTake(t *testing.T) {
 		_, err := p.client.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &name, Path: &path})
 		return err
 	}
-	must(t, create("one", "/"))
+	check(t, create("one", "/"))
 	wantCode(t, create("a b", "/"), "ValidationError")
 	wantCode(t, create("b", "no-slash"), "ValidationError")
 	add := func(role string) error {
 		_, err := p.client.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: &role})
 		return err
 	}
-	must(t, add("r1"))
+	check(t, add("r1"))
 	wantError[*iamtypes.LimitExceededException](t, add("r2"))
 	_, err := p.client.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("r2")})
 	wantError[*iamtypes.NoSuchEntityException](t, err)
@@ -225,27 +225,27 @@ func TestIAMRefusesWhatItCannotTake(t *testing.T) {
 func TestSSMContract(t *testing.T) {
 	server := kumo.NewServer()
 	t.Cleanup(server.Close)
-	others := ssm.NewFromConfig(configFor(nil), func(o *ssm.Options) { o.BaseEndpoint = &server.URL })
+	others := ssm.NewFromConfig(config("us-east-1", http.DefaultClient), func(o *ssm.Options) { o.BaseEndpoint = &server.URL })
 	_, err := others.PutParameter(t.Context(), &ssm.PutParameterInput{Name: aws.String("/team/ami"), Value: aws.String("ami-1"), Type: ssmtypes.ParameterTypeString})
-	must(t, err)
+	check(t, err)
 	t.Cleanup(func() {
 		_, err := others.DeleteParameter(context.Background(), &ssm.DeleteParameterInput{Name: aws.String("/team/ami")})
-		must(t, err)
+		check(t, err)
 	})
 	clock := sim.NewClock(frontStart)
 	s := newSSM(clock, &sync.Mutex{}, "eu-west-1", "111122223333", func(string) (string, bool) { return "", false })
 	s.put("/team/ami", "ami-1")
-	for name, client := range map[string]*ssm.Client{"simulated": ssm.NewFromConfig(configFor(handlerTransport{s})), "kumo": others} {
+	for name, client := range map[string]*ssm.Client{"simulated": ssm.NewFromConfig(config("us-east-1", &http.Client{Transport: transport{s}})), "kumo": others} {
 		t.Run("parameters are found by name in "+name, func(t *testing.T) {
 			out, err := client.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("/team/ami")})
-			must(t, err)
+			check(t, err)
 			if *out.Parameter.Value != "ami-1" || *out.Parameter.Name != "/team/ami" || out.Parameter.Version != 1 || out.Parameter.Type != ssmtypes.ParameterTypeString {
 				t.Errorf("parameter %+v", out.Parameter)
 			}
 			_, err = client.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("/team/nothing")})
 			wantError[*ssmtypes.ParameterNotFound](t, err)
 			both, err := client.GetParameters(t.Context(), &ssm.GetParametersInput{Names: []string{"/team/ami", "/team/nothing"}})
-			must(t, err)
+			check(t, err)
 			if len(both.Parameters) != 1 || cmp.Diff([]string{"/team/nothing"}, both.InvalidParameters) != "" {
 				t.Errorf("found %+v, unknown %v", both.Parameters, both.InvalidParameters)
 			}
@@ -258,10 +258,10 @@ func TestParametersOfAWSAndOfTheAccountHaveVirtualTime(t *testing.T) {
 	s := newSSM(clock, &sync.Mutex{}, "eu-west-1", "111122223333", func(name string) (string, bool) {
 		return "ami-public", strings.HasPrefix(name, "/aws/service/")
 	})
-	client := ssm.NewFromConfig(configFor(handlerTransport{s}))
+	client := ssm.NewFromConfig(config("us-east-1", &http.Client{Transport: transport{s}}))
 	get := func(name string) ssmtypes.Parameter {
 		out, err := client.GetParameter(t.Context(), &ssm.GetParameterInput{Name: &name})
-		must(t, err)
+		check(t, err)
 		return *out.Parameter
 	}
 	public := get("/aws/service/eks/x/image_id")
@@ -269,7 +269,7 @@ func TestParametersOfAWSAndOfTheAccountHaveVirtualTime(t *testing.T) {
 		t.Errorf("public parameter %+v", public)
 	}
 	s.put("mine", "1")
-	must(t, clock.Advance(time.Minute))
+	check(t, clock.Advance(time.Minute))
 	s.put("mine", "2")
 	own := get("mine")
 	if *own.Value != "2" || own.Version != 2 || !own.LastModifiedDate.Equal(frontStart.Add(time.Minute)) || *own.ARN != "arn:aws:ssm:eu-west-1:111122223333:parameter/mine" {
@@ -288,7 +288,7 @@ func TestParametersOfAWSAndOfTheAccountHaveVirtualTime(t *testing.T) {
 func TestAClusterIsDescribed(t *testing.T) {
 	clock := sim.NewClock(frontStart)
 	s := newEKS(clock, &sync.Mutex{}, "eu-west-1", "111122223333")
-	client := eks.NewFromConfig(configFor(handlerTransport{s}))
+	client := eks.NewFromConfig(config("us-east-1", &http.Client{Transport: transport{s}}))
 	describe := func(name string) (*ekstypes.Cluster, error) {
 		out, err := client.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: &name})
 		if err != nil {
@@ -297,11 +297,11 @@ func TestAClusterIsDescribed(t *testing.T) {
 		return out.Cluster, nil
 	}
 	s.put(Cluster{Name: "four", Version: "1.33", Endpoint: "https://old"})
-	must(t, clock.Advance(time.Hour))
+	check(t, clock.Advance(time.Hour))
 	s.put(Cluster{Name: "four", Version: "1.34", Endpoint: "https://four.example", CertificateAuthority: "Q0E=", ServiceCIDR: "10.100.0.0/16"})
 	s.put(Cluster{Name: "six", Version: "1.34", ServiceCIDR: "fd00::/108"})
 	four, err := describe("four")
-	must(t, err)
+	check(t, err)
 	type facts struct {
 		Name, Version, Endpoint, CA, CIDR, Arn string
 		Status                                 ekstypes.ClusterStatus
@@ -314,7 +314,7 @@ func TestAClusterIsDescribed(t *testing.T) {
 		t.Errorf("cluster (-want +got):\n%s", diff)
 	}
 	six, err := describe("six")
-	must(t, err)
+	check(t, err)
 	if n := six.KubernetesNetworkConfig; *n.ServiceIpv6Cidr != "fd00::/108" || n.ServiceIpv4Cidr != nil || n.IpFamily != ekstypes.IpFamilyIpv6 {
 		t.Errorf("network %+v", n)
 	}
@@ -337,10 +337,10 @@ func TestABrokenRequestIsAnsweredAsOne(t *testing.T) {
 	} {
 		for _, body := range []interface{ Read([]byte) (int, error) }{brokenBody{}, strings.NewReader("{%zz")} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/", body)
-			must(t, err)
+			check(t, err)
 			r.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
-			answer, err := handlerTransport{h}.RoundTrip(r)
-			must(t, err)
+			answer, err := transport{h}.RoundTrip(r)
+			check(t, err)
 			if answer.StatusCode != http.StatusBadRequest {
 				t.Errorf("%s: status %d", name, answer.StatusCode)
 			}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -27,16 +26,13 @@ import (
 // SDK that reaches its account.
 func accountOf(t *testing.T, o Options) (*sim.World, *Endpoint, aws.Config) {
 	t.Helper()
-	data, err := catalog.Embedded("ap-northeast-2")
-	must(t, err)
+	data, err := catalog.Embedded(region)
+	check(t, err)
 	o.Cluster, o.Catalog = "front", data
 	w := sim.NewWorld(sim.Options{Start: frontStart})
 	e, err := New(w, o)
-	must(t, err)
-	return w, e, aws.Config{
-		Region: e.Region(), HTTPClient: e.HTTPClient(), RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", ""),
-	}
+	check(t, err)
+	return w, e, config(e.Region(), e.HTTPClient())
 }
 
 // launchSpot launches a spot instance with the profile by a fleet, and gives
@@ -48,7 +44,7 @@ func launchSpot(t *testing.T, e *Endpoint, cfg aws.Config, profile string) (id, 
 	_, err := client.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: name, LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
 		ImageId: &image.ID, IamInstanceProfile: &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &profile},
 		SecurityGroupIds: []string{e.ec2.groups[0].ID}}})
-	must(t, err)
+	check(t, err)
 	out, err := client.CreateFleet(t.Context(), &ec2.CreateFleetInput{
 		Type:                        ec2types.FleetTypeInstant,
 		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityTypeSpot},
@@ -57,9 +53,9 @@ func launchSpot(t *testing.T, e *Endpoint, cfg aws.Config, profile string) (id, 
 			Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large", SubnetId: &e.ec2.subnets[0].ID}},
 		}},
 	})
-	must(t, err)
+	check(t, err)
 	_, err = client.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: name})
-	must(t, err)
+	check(t, err)
 	if len(out.Instances) == 0 {
 		return "", *out.Errors[0].ErrorCode
 	}
@@ -88,10 +84,10 @@ func drain(t *testing.T, client *sqs.Client, url string) []event {
 				messages.Metadata
 				Detail instanceDetail `json:"detail"`
 			}
-			must(t, json.Unmarshal([]byte(*m.Body), &e))
+			check(t, json.Unmarshal([]byte(*m.Body), &e))
 			out = append(out, event{e.DetailType, e.Detail.InstanceID, e.Detail.State, e.Detail.Action, e.Time.Sub(frontStart)})
 			_, err := client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: m.ReceiptHandle})
-			must(t, err)
+			check(t, err)
 		}
 	}
 }
@@ -101,7 +97,7 @@ func TestASpotInstanceIsWarnedAndTakenTwoMinutesLater(t *testing.T) {
 	e.PutInstanceProfile("nodes", NodeRole("front"))
 	client := sqs.NewFromConfig(cfg)
 	out, err := client.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("interruptions")})
-	must(t, err)
+	check(t, err)
 	if *out.QueueUrl != e.Queue().URL() {
 		t.Errorf("queue %s, not %s", *out.QueueUrl, e.Queue().URL())
 	}
@@ -109,14 +105,14 @@ func TestASpotInstanceIsWarnedAndTakenTwoMinutesLater(t *testing.T) {
 	if code != "" {
 		t.Fatalf("the fleet launched nothing: %s", code)
 	}
-	must(t, w.Clock.Advance(time.Minute))
-	must(t, e.SpotWarning(id))
+	check(t, w.Clock.Advance(time.Minute))
+	check(t, e.SpotWarning(id))
 	e.Events().Rebalance(id)
-	must(t, w.Clock.Advance(2*time.Minute-time.Second))
+	check(t, w.Clock.Advance(2*time.Minute-time.Second))
 	if in, _ := e.Instance(id); in.State != "running" {
 		t.Errorf("the instance is %s before its two minutes are over", in.State)
 	}
-	must(t, w.Clock.Advance(time.Minute))
+	check(t, w.Clock.Advance(time.Minute))
 	const state = "EC2 Instance State-change Notification"
 	want := []event{
 		{Kind: state, ID: id, State: "pending"},
@@ -138,22 +134,22 @@ func TestEC2AcceptsAProfileOnceIAMHasIt(t *testing.T) {
 		t.Errorf("a profile that does not exist gave %q", code)
 	}
 	_, err := client.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("young"), Path: aws.String("/karpenter/x/")})
-	must(t, err)
+	check(t, err)
 	if _, code := launchSpot(t, e, cfg, "young"); code != "InvalidParameterValue" {
 		t.Errorf("a profile that EC2 cannot know yet gave %q", code)
 	}
-	must(t, w.Clock.Advance(10*time.Second))
+	check(t, w.Clock.Advance(10*time.Second))
 	id, code := launchSpot(t, e, cfg, "young")
 	if code != "" {
 		t.Fatalf("a profile that exists gave %q", code)
 	}
 	e.Kill(id)
-	must(t, w.Clock.Advance(time.Minute))
+	check(t, w.Clock.Advance(time.Minute))
 	if diff := cmp.Diff([]string{"instance profile young (/karpenter/x/)"}, e.Leftovers()); diff != "" {
 		t.Errorf("leftovers (-want +got):\n%s", diff)
 	}
 	_, err = client.DeleteInstanceProfile(t.Context(), &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("young")})
-	must(t, err)
+	check(t, err)
 	e.PutInstanceProfile("by-hand", "some-role")
 	if left := e.Leftovers(); len(left) != 0 || len(e.InstanceProfiles()) != 1 {
 		t.Errorf("leftovers %v, profiles %v", left, e.InstanceProfiles())
@@ -166,7 +162,7 @@ func TestADroppedRoleIsGoneFromItsProfiles(t *testing.T) {
 	e.PutRole("extra")
 	e.PutInstanceProfile("p", "extra")
 	_, err := client.GetRole(t.Context(), &iam.GetRoleInput{RoleName: aws.String("extra")})
-	must(t, err)
+	check(t, err)
 	e.DropRole("extra")
 	_, err = client.GetRole(t.Context(), &iam.GetRoleInput{RoleName: aws.String("extra")})
 	wantCode(t, err, "NoSuchEntity")
@@ -182,9 +178,9 @@ func TestParametersNameTheImagesThatEC2Serves(t *testing.T) {
 	imageOf := func(name string) string {
 		t.Helper()
 		p, err := parameters.GetParameter(t.Context(), &ssm.GetParameterInput{Name: &name})
-		must(t, err)
+		check(t, err)
 		out, err := images.DescribeImages(t.Context(), &ec2.DescribeImagesInput{Filters: []ec2types.Filter{{Name: aws.String("image-id"), Values: []string{*p.Parameter.Value}}}})
-		must(t, err)
+		check(t, err)
 		if len(out.Images) != 1 {
 			t.Fatalf("%s names %s, which EC2 does not have", name, *p.Parameter.Value)
 		}
@@ -208,7 +204,7 @@ func TestParametersNameTheImagesThatEC2Serves(t *testing.T) {
 	}
 	e.PutParameter("/team/image", "ami-1")
 	p, err := parameters.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("/team/image")})
-	must(t, err)
+	check(t, err)
 	if *p.Parameter.Value != "ami-1" {
 		t.Errorf("own parameter %+v", p.Parameter)
 	}
@@ -219,7 +215,7 @@ func TestTheClusterOfTheOptionsIsDescribed(t *testing.T) {
 	client := eks.NewFromConfig(cfg)
 	version := func() string {
 		out, err := client.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("front")})
-		must(t, err)
+		check(t, err)
 		c := out.Cluster
 		if *c.KubernetesNetworkConfig.ServiceIpv4Cidr != "172.20.0.0/16" || !strings.HasPrefix(*c.Endpoint, "https://") || *c.CertificateAuthority.Data == "" {
 			t.Errorf("cluster %+v", c)
@@ -259,22 +255,22 @@ func TestALongPollOverASocketIsAnsweredInVirtualTime(t *testing.T) {
 	w, e, cfg := accountOf(t, Options{})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
-	cfg.HTTPClient = nil
+	cfg.HTTPClient = server.Client()
 	client := sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.BaseEndpoint = &server.URL })
 	url := e.Queue().URL()
 	got := make(chan []string, 1)
 	go func() { got <- bodies(receive(t, sqsPeer{client: client}, url, waitFor(20))) }()
-	must(t, e.Queue().AwaitReceivers(t.Context(), 1))
+	check(t, e.Queue().AwaitReceivers(t.Context(), 1))
 	w.Clock.After(7*time.Second, func() { e.Queue().Send("seven") })
-	must(t, w.Clock.Advance(time.Minute))
+	check(t, w.Clock.Advance(time.Minute))
 	if diff := cmp.Diff([]string{"seven"}, <-got); diff != "" {
 		t.Errorf("received (-want +got):\n%s", diff)
 	}
 }
 
 func TestAQueueNameThatSQSRefusesFailsTheAccount(t *testing.T) {
-	data, err := catalog.Embedded("ap-northeast-2")
-	must(t, err)
+	data, err := catalog.Embedded(region)
+	check(t, err)
 	_, err = New(sim.NewWorld(sim.Options{Start: frontStart}), Options{Cluster: "c", Catalog: data, Queue: "a queue"})
 	if err == nil || !strings.Contains(err.Error(), `queue "a queue"`) {
 		t.Errorf("got error %v", err)

@@ -3,6 +3,7 @@ package awsapi
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -42,12 +43,12 @@ func simulatedSQS(t *testing.T) (sqsPeer, *sqsService) {
 	clock := sim.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	s := newSQS(clock, &sync.Mutex{}, "us-east-1", "000000000000")
 	return sqsPeer{
-		client: sqs.NewFromConfig(configFor(handlerTransport{s})),
-		pass:   func(d time.Duration) { must(t, clock.Advance(d)) },
+		client: sqs.NewFromConfig(config("us-east-1", &http.Client{Transport: transport{s}})),
+		pass:   func(d time.Duration) { check(t, clock.Advance(d)) },
 		parked: func(url string) {
 			q, err := s.find(url)
-			must(t, err)
-			must(t, q.AwaitReceivers(t.Context(), 1))
+			check(t, err)
+			check(t, q.AwaitReceivers(t.Context(), 1))
 		},
 	}, s
 }
@@ -57,12 +58,12 @@ func simulatedSQS(t *testing.T) (sqsPeer, *sqsService) {
 func kumoPeer(t *testing.T) sqsPeer {
 	server := kumo.NewServer()
 	t.Cleanup(server.Close)
-	client := sqs.NewFromConfig(configFor(nil), func(o *sqs.Options) { o.BaseEndpoint = &server.URL })
+	client := sqs.NewFromConfig(config("us-east-1", http.DefaultClient), func(o *sqs.Options) { o.BaseEndpoint = &server.URL })
 	return sqsPeer{
 		client: client,
 		clear: func(url string) {
 			_, err := client.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &url})
-			must(t, err)
+			check(t, err)
 		},
 		pass:   func(d time.Duration) { time.Sleep(d + 50*time.Millisecond) },
 		parked: func(string) { time.Sleep(200 * time.Millisecond) },
@@ -75,13 +76,13 @@ var sqsBehaviours = []struct {
 }{
 	{"a message is received with what its sender put in", func(t *testing.T, p sqsPeer, url string) {
 		sent, err := p.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("wörds & <more>")})
-		must(t, err)
+		check(t, err)
 		got := receive(t, p, url, nil)
 		if len(got) != 1 || *got[0].Body != "wörds & <more>" || *got[0].MessageId != *sent.MessageId || *got[0].MD5OfBody != *sent.MD5OfMessageBody {
 			t.Errorf("sent %s, received %+v", *sent.MessageId, got)
 		}
 		millis, err := strconv.ParseInt(got[0].Attributes["SentTimestamp"], 10, 64)
-		must(t, err)
+		check(t, err)
 		if at := time.UnixMilli(millis); at.Year() < 2026 || got[0].Attributes["ApproximateReceiveCount"] != "1" {
 			t.Errorf("sent at %s, attributes %v", at, got[0].Attributes)
 		}
@@ -89,7 +90,7 @@ var sqsBehaviours = []struct {
 	{"message attributes arrive when they are asked for", func(t *testing.T, p sqsPeer, url string) {
 		_, err := p.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("x"), MessageAttributes: map[string]types.MessageAttributeValue{
 			"kind": {DataType: aws.String("String"), StringValue: aws.String("spot")}}})
-		must(t, err)
+		check(t, err)
 		got := receive(t, p, url, func(in *sqs.ReceiveMessageInput) { in.MessageAttributeNames = []string{"All"} })
 		if len(got) != 1 || aws.ToString(got[0].MessageAttributes["kind"].StringValue) != "spot" {
 			t.Errorf("received %+v", got)
@@ -116,7 +117,7 @@ var sqsBehaviours = []struct {
 		send(t, p, url, "done")
 		got := receive(t, p, url, visibleAfter(1))
 		_, err := p.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: got[0].ReceiptHandle})
-		must(t, err)
+		check(t, err)
 		p.pass(time.Second)
 		if again := receive(t, p, url, nil); len(again) != 0 {
 			t.Errorf("received %v", bodies(again))
@@ -126,7 +127,7 @@ var sqsBehaviours = []struct {
 		send(t, p, url, "back")
 		got := receive(t, p, url, visibleAfter(30))
 		_, err := p.client.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &url, ReceiptHandle: got[0].ReceiptHandle, VisibilityTimeout: 0})
-		must(t, err)
+		check(t, err)
 		p.pass(0)
 		if again := receive(t, p, url, nil); len(again) != 1 {
 			t.Errorf("received %v", bodies(again))
@@ -134,7 +135,7 @@ var sqsBehaviours = []struct {
 	}},
 	{"a delayed message is not received early", func(t *testing.T, p sqsPeer, url string) {
 		_, err := p.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("later"), DelaySeconds: 1})
-		must(t, err)
+		check(t, err)
 		early := receive(t, p, url, nil)
 		p.pass(time.Second)
 		if late := receive(t, p, url, nil); len(early) != 0 || len(late) != 1 {
@@ -174,7 +175,7 @@ var sqsBehaviours = []struct {
 		got := receive(t, p, url, visibleAfter(30))
 		out, err := p.client.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: []types.DeleteMessageBatchRequestEntry{
 			{Id: aws.String("good"), ReceiptHandle: got[0].ReceiptHandle}, {Id: aws.String("bad"), ReceiptHandle: aws.String("nonsense")}}})
-		must(t, err)
+		check(t, err)
 		if len(out.Successful) != 1 || *out.Successful[0].Id != "good" || len(out.Failed) != 1 || *out.Failed[0].Id != "bad" || *out.Failed[0].Code != "ReceiptHandleIsInvalid" || !out.Failed[0].SenderFault {
 			t.Errorf("successful %+v, failed %+v", out.Successful, out.Failed)
 		}
@@ -192,7 +193,7 @@ var sqsBehaviours = []struct {
 		sendBatch(t, p, url, 3)
 		receive(t, p, url, func(in *sqs.ReceiveMessageInput) { in.MaxNumberOfMessages = 1 })
 		_, err := p.client.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &url})
-		must(t, err)
+		check(t, err)
 		if got := depth(t, p, url); got != [3]string{"0", "0", "0"} {
 			t.Errorf("visible, in flight and delayed: %v", got)
 		}
@@ -201,7 +202,7 @@ var sqsBehaviours = []struct {
 		sendBatch(t, p, url, 3)
 		receive(t, p, url, func(in *sqs.ReceiveMessageInput) { in.MaxNumberOfMessages = 1 })
 		_, err := p.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("later"), DelaySeconds: 60})
-		must(t, err)
+		check(t, err)
 		if got := depth(t, p, url); got != [3]string{"2", "1", "1"} {
 			t.Errorf("visible, in flight and delayed: %v", got)
 		}
@@ -209,7 +210,7 @@ var sqsBehaviours = []struct {
 	{"a queue is found by its name, and a missing one is not", func(t *testing.T, p sqsPeer, url string) {
 		name := url[len(url)-len("contract-00"):]
 		out, err := p.client.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: &name})
-		must(t, err)
+		check(t, err)
 		if *out.QueueUrl != url {
 			t.Errorf("the URL is %s, not %s", *out.QueueUrl, url)
 		}
@@ -253,14 +254,14 @@ func TestSQSContract(t *testing.T) {
 func createQueue(t *testing.T, p sqsPeer, name string) string {
 	t.Helper()
 	out, err := p.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
-	must(t, err)
+	check(t, err)
 	return *out.QueueUrl
 }
 
 func send(t *testing.T, p sqsPeer, url, body string) {
 	t.Helper()
 	_, err := p.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
-	must(t, err)
+	check(t, err)
 }
 
 func sendBatch(t *testing.T, p sqsPeer, url string, n int) {
@@ -270,7 +271,7 @@ func sendBatch(t *testing.T, p sqsPeer, url string, n int) {
 		in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), MessageBody: aws.String(fmt.Sprintf("body %d", i))})
 	}
 	out, err := p.client.SendMessageBatch(t.Context(), in)
-	must(t, err)
+	check(t, err)
 	if len(out.Successful) != n {
 		t.Fatalf("sent %d of %d: %+v", len(out.Successful), n, out.Failed)
 	}
@@ -310,7 +311,7 @@ func bodies(ms []types.Message) []string {
 func depth(t *testing.T, p sqsPeer, url string) [3]string {
 	t.Helper()
 	out, err := p.client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"All"}})
-	must(t, err)
+	check(t, err)
 	return [3]string{out.Attributes["ApproximateNumberOfMessages"], out.Attributes["ApproximateNumberOfMessagesNotVisible"], out.Attributes["ApproximateNumberOfMessagesDelayed"]}
 }
 
@@ -327,12 +328,5 @@ func wantCode(t *testing.T, err error, code string) {
 	var api smithy.APIError
 	if !errors.As(err, &api) || api.ErrorCode() != code {
 		t.Errorf("got error %v, want the code %s", err, code)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

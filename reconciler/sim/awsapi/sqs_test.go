@@ -20,9 +20,9 @@ func queueOf(t *testing.T) (sqsPeer, *Queue, string) {
 	t.Helper()
 	p, s := simulatedSQS(t)
 	out, err := p.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("events"), Attributes: map[string]string{"MessageRetentionPeriod": "300"}})
-	must(t, err)
+	check(t, err)
 	q, err := s.find(*out.QueueUrl)
-	must(t, err)
+	check(t, err)
 	return p, q, *out.QueueUrl
 }
 
@@ -71,7 +71,7 @@ func TestReceiversAreServedInTheOrderInWhichTheyCame(t *testing.T) {
 	for i := range got {
 		got[i] = make(chan []types.Message, 1)
 		go func() { got[i] <- receive(t, p, url, waitFor(20)) }()
-		must(t, q.AwaitReceivers(t.Context(), i+1))
+		check(t, q.AwaitReceivers(t.Context(), i+1))
 	}
 	for i := range got {
 		q.Send(fmt.Sprint(i))
@@ -91,7 +91,7 @@ func TestAReceiverThatGoesAwayTakesNothing(t *testing.T) {
 		_, err := p.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, WaitTimeSeconds: 20})
 		done <- err
 	}()
-	must(t, q.AwaitReceivers(t.Context(), 1))
+	check(t, q.AwaitReceivers(t.Context(), 1))
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v", err)
@@ -115,7 +115,7 @@ func TestDuplicatesComeEvenAfterADeletion(t *testing.T) {
 		for _, m := range receive(t, p, url, nil) {
 			ids = append(ids, *m.Body)
 			_, err := p.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: m.ReceiptHandle})
-			must(t, err)
+			check(t, err)
 		}
 	}
 	if diff := cmp.Diff([]string{"twice", "once", "twice"}, ids); diff != "" {
@@ -131,7 +131,7 @@ func TestADuplicateHasNoHandleOfTheMessageBefore(t *testing.T) {
 	q.Duplicate(1)
 	receive(t, p, url, nil)
 	_, err := p.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: old})
-	must(t, err)
+	check(t, err)
 	if diff := cmp.Diff([]string{"twice"}, bodies(receive(t, p, url, nil))); diff != "" {
 		t.Errorf("received (-want +got):\n%s", diff)
 	}
@@ -168,13 +168,13 @@ func TestAHandleThatALaterReceiveReplacedDeletesNothing(t *testing.T) {
 	_, err = p.client.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &url, ReceiptHandle: old, VisibilityTimeout: 9})
 	wantCode(t, err, "InvalidParameterValue")
 	_, err = p.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: old})
-	must(t, err)
+	check(t, err)
 	if _, hidden := q.Depth(); hidden != 1 {
 		t.Error("an old handle deleted the message")
 	}
 	for range 2 { // deleting once more is no error
 		_, err = p.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: latest})
-		must(t, err)
+		check(t, err)
 	}
 	if _, hidden := q.Depth(); hidden != 0 {
 		t.Error("the message is still there")
@@ -187,18 +187,18 @@ func TestAQueueIsPurgedOnceAMinute(t *testing.T) {
 		_, err := p.client.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &url})
 		return err
 	}
-	must(t, purge())
+	check(t, purge())
 	p.pass(59 * time.Second)
 	wantError[*types.PurgeQueueInProgress](t, purge())
 	p.pass(time.Second)
-	must(t, purge())
+	check(t, purge())
 }
 
 func TestTheQueuesWaitAndVisibilityHoldUnlessTheRequestHasItsOwn(t *testing.T) {
 	p, _ := simulatedSQS(t)
 	out, err := p.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q"), Attributes: map[string]string{
 		"ReceiveMessageWaitTimeSeconds": "3", "VisibilityTimeout": "7", "DelaySeconds": "2", "Policy": "{}"}})
-	must(t, err)
+	check(t, err)
 	url := *out.QueueUrl
 	send(t, p, url, "x")
 	got := make(chan []types.Message, 1)
@@ -213,7 +213,7 @@ func TestTheQueuesWaitAndVisibilityHoldUnlessTheRequestHasItsOwn(t *testing.T) {
 		t.Errorf("received %v after the queue's time-out", bodies(m))
 	}
 	attributes, err := p.client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"Policy", "VisibilityTimeout", "QueueArn"}})
-	must(t, err)
+	check(t, err)
 	if diff := cmp.Diff(map[string]string{"Policy": "{}", "VisibilityTimeout": "7", "QueueArn": "arn:aws:sqs:us-east-1:000000000000:q"}, attributes.Attributes); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
 	}
@@ -230,7 +230,7 @@ func TestSQSRefusesWhatItCannotTake(t *testing.T) {
 	wantError[*types.InvalidAttributeName](t, create("a", map[string]string{"Colour": "red"}))
 	wantError[*types.UnsupportedOperation](t, create("a", map[string]string{"RedrivePolicy": "{}"}))
 	wantCode(t, create("a.fifo", nil), "InvalidParameterValue")
-	must(t, create("events", map[string]string{"MessageRetentionPeriod": "300"}))
+	check(t, create("events", map[string]string{"MessageRetentionPeriod": "300"}))
 
 	_, err := p.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("a\x00b")})
 	wantError[*types.InvalidMessageContents](t, err)
@@ -370,7 +370,7 @@ func TestAPollerReceivesAllMessagesWhileTimePasses(t *testing.T) {
 	}()
 	var want []string
 	for i := range 50 {
-		must(t, q.AwaitReceivers(ctx, 1))
+		check(t, q.AwaitReceivers(ctx, 1))
 		if i%3 == 0 {
 			want = append(want, fmt.Sprint(i))
 			q.Send(fmt.Sprint(i))
@@ -378,7 +378,7 @@ func TestAPollerReceivesAllMessagesWhileTimePasses(t *testing.T) {
 		}
 		p.pass(13 * time.Second)
 	}
-	must(t, q.AwaitReceivers(ctx, 1))
+	check(t, q.AwaitReceivers(ctx, 1))
 	cancel()
 	<-done
 	close(handled)
