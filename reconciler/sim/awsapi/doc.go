@@ -30,18 +30,14 @@
 // retention and long polls are in virtual time.
 //
 // A client that polls on the goroutine which lets time pass must not wait
-// (WaitTimeSeconds 0): nothing would end the wait. One that polls on its own
-// goroutine is in step with the clock by Queue.AwaitReceivers:
-//
-//	for endpoint.Queue().AwaitReceivers(ctx, 1) == nil && !done() {
-//		err := world.Clock.Advance(time.Second)
-//		…
-//	}
+// (WaitTimeSeconds 0): nothing would end the wait. For clients that poll on
+// their own goroutines, Queue.Advance lets time pass: it stands still while they
+// handle what they got.
 //
 // # Goroutines
 //
 // Clients may call from several goroutines at once. A World belongs to one:
-// calls must not overlap with Clock.Advance or RunUntil, but for receives that
-// wait for messages. Everything that happens later, such as an instance
+// calls must not overlap with Clock.Advance or RunUntil, but for a receive that
+// waits, if its client does nothing more until they return. Everything that happens later, such as an instance
 // becoming running, happens there.
 package awsapi

@@ -32,7 +32,9 @@ type Queue struct {
 	messages []*message
 	waiting  []*receiver
 	// parked is closed and replaced when a receive begins to wait.
-	parked            chan struct{}
+	parked chan struct{}
+	// answered counts receives that no longer wait.
+	answered          int
 	sent, handles     int64
 	duplicates        int
 	order             func(n int) []int
@@ -143,10 +145,39 @@ func (q *Queue) Depth() (visible, hidden int) {
 	return visible, hidden
 }
 
-// AwaitReceivers returns once n receives or more wait for messages. A test that
-// lets virtual time pass while clients poll on other goroutines calls it before
-// every step: receivers that wait do not touch the clock. It fails when the
-// context ends.
+// Advance lets d of virtual time pass while n clients poll the queue on other
+// goroutines. Whenever one of them is answered, time stands still until all wait
+// for messages again, so that what they do in between happens at its time and
+// has the world for itself. It fails as Clock.Advance does, and when the context
+// ends.
+func (q *Queue) Advance(ctx context.Context, d time.Duration, n int) error {
+	if err := q.AwaitReceivers(ctx, n); err != nil {
+		return err
+	}
+	end := q.clock.Now().Add(d)
+	for {
+		before := q.answers()
+		woken, err := q.clock.RunUntil(end.Sub(q.clock.Now()), func() bool { return q.answers() != before })
+		if err != nil {
+			return fmt.Errorf("queue %s: %w", q.name, err)
+		}
+		if !woken {
+			return nil
+		}
+		if err := q.AwaitReceivers(ctx, n); err != nil {
+			return err
+		}
+	}
+}
+
+func (q *Queue) answers() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.answered
+}
+
+// AwaitReceivers returns once n receives or more wait for messages: those that
+// wait do not touch the clock. It fails when the context ends.
 func (q *Queue) AwaitReceivers(ctx context.Context, n int) error {
 	for {
 		q.mu.Lock()
@@ -197,6 +228,7 @@ func (q *Queue) giveUp(r *receiver) {
 	defer q.mu.Unlock()
 	if i := slices.Index(q.waiting, r); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
+		q.answered++
 		r.answer <- nil
 	}
 }
@@ -225,6 +257,7 @@ func (q *Queue) serve() {
 			return
 		}
 		q.waiting = q.waiting[1:]
+		q.answered++
 		r.answer <- got
 	}
 }
