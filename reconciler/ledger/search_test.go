@@ -17,7 +17,9 @@ func (s *stage) search(want string, fn func(port.Record) error) ([]string, []str
 	s.t.Helper()
 	var ids []string
 	missing, err := get(s.source().Open(ctx))(s.t).Search(ctx,
-		func(record, outcome []byte) bool { return bytes.Contains(record, []byte(want)) || bytes.Contains(outcome, []byte(want)) },
+		func(record, outcome []byte) bool {
+			return bytes.Contains(record, []byte(want)) || bytes.Contains(outcome, []byte(want))
+		},
 		func(r port.Record) error {
 			ids = append(ids, r.Decision.ID)
 			if fn != nil {
