@@ -113,6 +113,16 @@ func (h *history) act(d *decision.Decision, o *decision.Outcome) (report.Act, er
 	return a, err
 }
 
+// actOf is the head of a decision as it stands for one of its nodes: what a
+// command makes and what it removes come to an end by themselves.
+func (h *history) actOf(d *decision.Decision, o *decision.Outcome, names ...string) (report.Act, error) {
+	a, err := h.act(d, o)
+	if own := steps(o, names...); len(own) > 0 {
+		a.Status = string(own[len(own)-1].State)
+	}
+	return a, err
+}
+
 // mostCandidates is how many decisions an ambiguous name lists.
 const mostCandidates = 10
 

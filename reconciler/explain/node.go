@@ -111,11 +111,11 @@ func offering(c *decision.Claim) decision.Offering {
 // arrival explains a claim of a decision.
 func (h *history) arrival(r port.Record, index int, ch *chooser) (*report.Arrival, error) {
 	d := r.Decision
-	act, err := h.act(d, r.Outcome)
+	c := d.Proposal.Claims[index]
+	act, err := h.actOf(d, r.Outcome, c.Name)
 	if err != nil {
 		return nil, err
 	}
-	c := d.Proposal.Claims[index]
 	out := &report.Arrival{Act: act, Claim: c, Choice: ch.choice(&c), Warnings: d.Verdict.Warnings, Rounds: d.Rounds, Steps: steps(r.Outcome, c.Name)}
 	for _, n := range d.Proposal.Nodes {
 		out.Replaces = append(out.Replaces, cmp.Or(n.Claim, n.Name))
@@ -126,15 +126,16 @@ func (h *history) arrival(r port.Record, index int, ch *chooser) (*report.Arriva
 // departure explains what a decision does to a node that exists.
 func (h *history) departure(r port.Record, n decision.Node) (*report.Departure, error) {
 	d := r.Decision
-	act, err := h.act(d, r.Outcome)
+	p := &d.Proposal
+	key := cmp.Or(n.Claim, n.Name, n.ProviderID)
+	names := []string{key, n.Name, instanceID(n.ProviderID)}
+	act, err := h.actOf(d, r.Outcome, names...)
 	if err != nil {
 		return nil, err
 	}
-	p := &d.Proposal
-	key := cmp.Or(n.Claim, n.Name, n.ProviderID)
 	out := &report.Departure{
 		Act: act, Node: n, Budgets: p.Budgets, Saving: -p.Cost, Moves: p.Placements, Interruption: p.Interruption,
-		Verdict: d.Verdict, Second: second(r.Outcome, key), Steps: steps(r.Outcome, key, n.Name, instanceID(n.ProviderID)),
+		Verdict: d.Verdict, Second: second(r.Outcome, key), Steps: steps(r.Outcome, names...),
 	}
 	for _, o := range p.Nodes {
 		if k := cmp.Or(o.Claim, o.Name); k != key {

@@ -209,7 +209,7 @@ func (h *history) tellFate(f *report.Fate, r port.Record) error {
 		if cmp.Or(n.Claim, n.Name) != f.Node {
 			continue
 		}
-		act, err := h.act(r.Decision, r.Outcome)
+		act, err := h.actOf(r.Decision, r.Outcome, f.Node, n.Name)
 		if err != nil {
 			return err
 		}
