@@ -26,6 +26,7 @@ import (
 // history is a decision branch that questions are put to.
 type history struct {
 	branch   *ledger.Branch
+	archive  *ledger.Archive // opened by the first search
 	searched report.Searched
 	// tip is the last recorded state, nil if there is none.
 	tip *cluster.Snapshot
@@ -58,9 +59,7 @@ func open(ctx context.Context, src ledger.Source) (*history, error) {
 // oldest first.
 func (h *history) naming(ctx context.Context, terms ...string) ([]port.Record, error) {
 	var out []port.Record
-	n := 0
-	missing, err := h.branch.Search(ctx, func(record, outcome []byte) bool {
-		n++
+	err := h.search(ctx, func(record, outcome []byte) bool {
 		return slices.ContainsFunc(terms, func(t string) bool {
 			return bytes.Contains(record, []byte(t)) || bytes.Contains(outcome, []byte(t))
 		})
@@ -68,7 +67,6 @@ func (h *history) naming(ctx context.Context, terms ...string) ([]port.Record, e
 		out = append(out, r)
 		return nil
 	})
-	h.searched.Decisions, h.searched.Missing = n, missing
 	slices.Reverse(out)
 	return out, err
 }
@@ -76,13 +74,24 @@ func (h *history) naming(ctx context.Context, terms ...string) ([]port.Record, e
 // newest are the last decisions, newest first.
 func (h *history) newest(ctx context.Context, most int) ([]port.Record, error) {
 	var out []port.Record
-	_, err := h.branch.Search(ctx, func(_, _ []byte) bool { return true }, func(r port.Record) error {
+	err := h.search(ctx, func(_, _ []byte) bool { return true }, func(r port.Record) error {
 		if out = append(out, r); len(out) == most {
 			return fs.SkipAll
 		}
 		return nil
 	})
 	return out, err
+}
+
+func (h *history) search(ctx context.Context, want func(record, outcome []byte) bool, fn func(port.Record) error) error {
+	if h.archive == nil {
+		var err error
+		if h.archive, err = h.branch.Archive(); err != nil {
+			return err
+		}
+		h.searched.Decisions, h.searched.Missing = h.archive.Len(), h.archive.Missing
+	}
+	return h.archive.Search(ctx, want, fn)
 }
 
 // locate finds the commits that record the decisions.

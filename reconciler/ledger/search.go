@@ -13,29 +13,102 @@ import (
 	"github.com/reeve-project/reeve/reconciler/port"
 )
 
-// Search visits the decisions of the branch whose record or outcome want takes
-// as it stands in the file, newest first, until fn fails or returns fs.SkipAll.
-// outcome is nil where there is none. It reads each file once, from the newest
-// tree that holds it, and decodes only what want takes, so that a name is found
-// in a long history without walking its commits. missing are the days that have
-// left the tip and that a shallow clone does not have.
-func (b *Branch) Search(ctx context.Context, want func(record, outcome []byte) bool, fn func(port.Record) error) (missing []string, err error) {
+// Archive is all records of a branch, to be searched by what they hold. It is not
+// safe for concurrent use.
+type Archive struct {
+	// Missing are the days that have left the tip and that a shallow clone does
+	// not have.
+	Missing []string
+	branch  *Branch
+	records []archived
+	// room is how many more bytes may be kept.
+	room int
+}
+
+// archived is a record in the newest tree that has it. Its contents are kept
+// once read, while there is room.
+type archived struct {
+	view            *View
+	path            string
+	record, outcome gitrepo.Hash
+	contents        *[2][]byte
+}
+
+// maxKept bounds the bytes that an Archive keeps between searches.
+const maxKept = 256 << 20
+
+// Archive lists the records of the branch. It reads trees and no records, and
+// walks no commits: a day's records are in the tip, or in a commit that the tip
+// names.
+func (b *Branch) Archive() (*Archive, error) {
 	days, err := b.searchable()
 	if err != nil {
 		return nil, err
 	}
+	a := &Archive{branch: b, room: maxKept}
 	for _, day := range slices.Backward(slices.Sorted(maps.Keys(days))) {
 		if len(days[day]) == 0 {
-			missing = append(missing, day)
-			continue
-		}
-		if err := searchDay(ctx, day, days[day], want, fn); errors.Is(err, fs.SkipAll) {
-			return missing, nil
-		} else if err != nil {
-			return missing, err
+			a.Missing = append(a.Missing, day)
+		} else if err := a.add(day, days[day]); err != nil {
+			return nil, err
 		}
 	}
-	return missing, nil
+	return a, nil
+}
+
+// Len is the number of decisions.
+func (a *Archive) Len() int { return len(a.records) }
+
+// Search visits the decisions whose record or outcome want takes as it stands in
+// the file, newest first, until fn fails or returns fs.SkipAll. outcome is nil
+// where there is none. Only what want takes is decoded, so that a name is found
+// quickly in a long history.
+func (a *Archive) Search(ctx context.Context, want func(record, outcome []byte) bool, fn func(port.Record) error) error {
+	for i := range a.records {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r := &a.records[i]
+		c, err := a.read(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.path, err)
+		}
+		if !want(c[0], c[1]) {
+			continue
+		}
+		d, o, err := r.view.record(r.path)
+		if err != nil {
+			return fmt.Errorf("commit %s: %w", r.view.Commit(), err)
+		}
+		if err := fn(port.Record{Decision: d, Outcome: o}); errors.Is(err, fs.SkipAll) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read is the record and the outcome.
+func (a *Archive) read(r *archived) (*[2][]byte, error) {
+	if r.contents != nil {
+		return r.contents, nil
+	}
+	var c [2][]byte
+	var err error
+	if c[0], err = a.branch.repo.Blob(r.record); err != nil {
+		return nil, err
+	}
+	if !r.outcome.IsZero() {
+		if c[1], err = a.branch.repo.Blob(r.outcome); err != nil {
+			return nil, err
+		}
+	}
+	if n := len(c[0]) + len(c[1]); n <= a.room {
+		a.room -= n
+		r.contents = &c
+	}
+	return &c, nil
 }
 
 // searchable are the views that hold records of each day, newest first; none of
@@ -89,45 +162,48 @@ func (b *Branch) viewIfHere(commit string) (*View, error) {
 	return newView(b.repo, h)
 }
 
-func searchDay(ctx context.Context, day string, views []*View, want func(record, outcome []byte) bool, fn func(port.Record) error) error {
-	at := map[string]*View{} // by path, the newest that has it
+// add appends the records of a day, newest first, each from the newest view that
+// has it.
+func (a *Archive) add(day string, views []*View) error {
+	at := map[string]archived{}
 	for _, v := range slices.Backward(views) {
-		paths, err := v.records(day)
+		files, err := v.filesOfDay(day)
 		if err != nil {
 			return err
 		}
-		for _, p := range paths {
-			at[p] = v
+		for name, record := range files {
+			if isRecord(name) {
+				at[name] = archived{view: v, path: name, record: record, outcome: files[outcomePath(name)]}
+			}
 		}
 	}
-	for _, p := range slices.Backward(slices.Sorted(maps.Keys(at))) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := at[p].searchRecord(p, want, fn); err != nil {
-			return err
-		}
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(at))) {
+		a.records = append(a.records, at[name])
 	}
 	return nil
 }
 
-func (v *View) searchRecord(p string, want func(record, outcome []byte) bool, fn func(port.Record) error) error {
-	record, err := v.read(p)
+// filesOfDay are the files in the blocks of a day, by path.
+func (v *View) filesOfDay(day string) (map[string]gitrepo.Hash, error) {
+	dir := decisionsDir + "/" + day
+	blocks, err := v.list(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	outcome, err := v.read(outcomePath(p))
-	if err != nil && !errors.Is(err, gitrepo.ErrNotFound) {
-		return err
+	out := map[string]gitrepo.Hash{}
+	for _, b := range blocks {
+		if !isBlock(b.Name) || b.Kind != gitrepo.Dir {
+			continue
+		}
+		files, err := v.repo.Entries(b.Hash)
+		if err != nil {
+			return nil, fmt.Errorf("%s/%s: %w", dir, b.Name, err)
+		}
+		for _, f := range files {
+			out[dir+"/"+b.Name+"/"+f.Name] = f.Hash
+		}
 	}
-	if !want(record, outcome) {
-		return nil
-	}
-	d, o, err := v.record(p)
-	if err != nil {
-		return fmt.Errorf("commit %s: %w", v.Commit(), err)
-	}
-	return fn(port.Record{Decision: d, Outcome: o})
+	return out, nil
 }
 
 // Recorded are the entries of decisions by id, each with the ledger at the
