@@ -61,6 +61,6 @@ Every command exits with 0 when all is well, 1 when something was found, and
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(demoCommand(), initCommand(), checkCommand(), catalogCommand(),
-		logCommand(), showCommand(), verifyCommand(), replayCommand(), versionCommand())
+		logCommand(), showCommand(), explainCommand(), verifyCommand(), replayCommand(), versionCommand())
 	return cmd
 }

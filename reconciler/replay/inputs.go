@@ -45,6 +45,13 @@ func (r *Replayer) bound() {
 	}
 }
 
+// World is all that a decision about the cluster depended on, read back from
+// the commit that records it: fleet, policies, catalog and snapshot. It fails
+// for decisions that were made before any fleet was in force.
+func (r *Replayer) World(ctx context.Context, e ledger.Entry) (*pipeline.World, error) {
+	return r.world(ctx, e)
+}
+
 // world is all that a decision about the cluster depended on.
 func (r *Replayer) world(ctx context.Context, e ledger.Entry) (*pipeline.World, error) {
 	r.bound()

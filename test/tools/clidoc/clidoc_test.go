@@ -16,7 +16,9 @@ func TestEachCommandHasASection(t *testing.T) {
 		case "help check":
 			return "Judge a fleet\n", nil
 		case "help log":
-			return "List decisions\n", nil
+			return "List decisions\n\nAvailable Commands:\n  short       List few\n\n", nil
+		case "help log short":
+			return "List few\n", nil
 		}
 		return "", errors.New("not asked for")
 	}
@@ -25,7 +27,7 @@ func TestEachCommandHasASection(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := head + "## reeve\n\n```text\nNodes\n\nUsage:\n  reeve [command]\n\nAvailable Commands:\n  check       Judge\n  help        Help about any command\n  log         List\n\nFlags:\n  -h, --help   help\n```\n\n" +
-		"## reeve check\n\n```text\nJudge a fleet\n```\n\n## reeve log\n\n```text\nList decisions\n```\n"
+		"## reeve check\n\n```text\nJudge a fleet\n```\n\n## reeve log\n\n```text\nList decisions\n\nAvailable Commands:\n  short       List few\n```\n\n## reeve log short\n\n```text\nList few\n```\n"
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -76,13 +76,30 @@ func document(ask func(args ...string) (string, error)) ([]byte, error) {
 	b.WriteString(head)
 	section(&b, "reeve", all)
 	for _, name := range names {
-		text, err := ask("help", name)
-		if err != nil {
+		if err := describe(&b, ask, name); err != nil {
 			return nil, err
 		}
-		section(&b, "reeve "+name, text)
 	}
 	return append(bytes.TrimRight(b.Bytes(), "\n"), '\n'), nil
+}
+
+// describe writes the section of a command, and those of the commands below it.
+// Those of completion are one for each shell and say nothing of Reeve.
+func describe(b *bytes.Buffer, ask func(args ...string) (string, error), path ...string) error {
+	text, err := ask(append([]string{"help"}, path...)...)
+	if err != nil {
+		return err
+	}
+	section(b, "reeve "+strings.Join(path, " "), text)
+	if path[0] == "completion" {
+		return nil
+	}
+	for _, name := range commands(text) {
+		if err := describe(b, ask, append(path[:len(path):len(path)], name)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func section(b *bytes.Buffer, title, text string) {

@@ -10,6 +10,7 @@ import (
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/policy"
+	"github.com/reeve-project/reeve/reconciler/report"
 	"github.com/reeve-project/reeve/reconciler/requirements"
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
@@ -27,6 +28,8 @@ type document struct {
 var published = []document{
 	{"decision.schema.json", "Decision", reflect.TypeFor[decision.Decision]()},
 	{"outcome.schema.json", "Outcome", reflect.TypeFor[decision.Outcome]()},
+	{"explain/pod.schema.json", "Story of a pod", reflect.TypeFor[report.PodStory]()},
+	{"explain/node.schema.json", "Story of a node", reflect.TypeFor[report.NodeStory]()},
 	{"policy-input/spec.json", "Input of package reeve.spec", reflect.TypeFor[policy.SpecInput]()},
 	{"policy-input/offering.json", "Input of package reeve.offering", reflect.TypeFor[policy.OfferingInput]()},
 	{"policy-input/decision.json", "Input of package reeve.decision", reflect.TypeFor[policy.DecisionInput]()},
