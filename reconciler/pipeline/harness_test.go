@@ -41,7 +41,11 @@ type rig struct {
 	api   *sim.Cluster
 	cloud *sim.Cloud
 	spool *sim.Spool
+	queue *sim.Queue
 	watch *sim.Invariants
+	// ledger is the current leader's; wrap, when set, stands in front of it.
+	ledger port.Ledger
+	wrap   func(port.Ledger) port.Ledger
 
 	author *gitrepo.Repo
 	files  map[string][]byte
@@ -51,6 +55,8 @@ type rig struct {
 	decisions []*decision.Decision
 	steps     map[string][]decision.Step
 	errs      []error
+	// orphan is the id of an instance that was left behind.
+	orphan string
 	// boot is how instances start from now on.
 	boot sim.Boot
 }
@@ -68,7 +74,10 @@ func newRig(t *testing.T) *rig {
 	r.api, r.spool = sim.NewCluster(r.world), sim.NewSpool(r.world)
 	r.cloud, err = sim.NewCloud(r.world, sim.CloudOptions{Cluster: "myeks", Catalog: data, Releases: map[string][]string{"al2023": {"v20260318"}}, Boot: func(port.Instance) sim.Boot { return r.boot }})
 	r.must(err)
+	r.queue = sim.NewQueue(r.world)
+	r.cloud.Attach(r.queue)
 	r.watch = sim.Watch(r.api, r.cloud, r)
+	r.watch.Removing = r.removing
 	r.must(r.world.Apply(sim.NewDaemonSet("kube-proxy", cpu("150m"))))
 	r.must(r.world.Apply(sim.NewDeployment("default", "inflate", 0, cpu("1"))))
 	example := examples.MyEKS()
@@ -111,11 +120,32 @@ func (r *rig) tryLead() error {
 	if err != nil {
 		return err
 	}
+	r.ledger = led
+	if r.wrap != nil {
+		r.ledger = r.wrap(led)
+	}
 	r.pipeline = pipeline.New(pipeline.Deps{
 		Specs:   spec.NewRepository(specs, "main", spec.Options{Cluster: "myeks"}),
-		Cluster: r.api, Cloud: r.cloud, Ledger: led, Clock: r.world.Clock, Log: slog.New(slog.DiscardHandler),
+		Cluster: r.api, Cloud: r.cloud, Queue: r.queue, Ledger: r.ledger, Clock: r.world.Clock, Log: slog.New(slog.DiscardHandler),
 	}, pipeline.Options{Cluster: "myeks", Identity: "test", PullInterval: 10 * time.Second, Observer: r.observe})
 	return r.pipeline.Start(r.ctx)
+}
+
+// removing are the subjects of the open decisions that remove something.
+func (r *rig) removing() map[string]bool {
+	out := map[string]bool{}
+	if r.ledger == nil {
+		return out
+	}
+	for _, rec := range r.ledger.Open() {
+		for _, n := range rec.Decision.Proposal.Nodes {
+			out[n.Name], out[n.Claim] = true, true
+		}
+		for _, in := range rec.Decision.Proposal.Instances {
+			out[in.ID] = true
+		}
+	}
+	return out
 }
 
 func (r *rig) observe(e pipeline.Event) {
