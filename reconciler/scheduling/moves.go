@@ -14,8 +14,8 @@ import (
 type Moves struct {
 	// Sources are the nodes that might be taken away.
 	Sources []Source
-	// Leaving are pods on nodes that are being removed already. They need
-	// another place whatever is decided, in addition to the pending ones.
+	// Leaving are pods on nodes that are being removed already. They wait for
+	// another place, as the pending ones do.
 	Leaving []*cluster.Pod
 	// Closed are the keys of nodes that take none of the sources' pods.
 	Closed map[string]bool
@@ -48,7 +48,7 @@ type Rearranger struct {
 	// known yet, 1 yes, 2 no.
 	admits [][]byte
 	// stuck is by group how many base pods find no place when nothing is taken
-	// away, for want of limits or because no NodePool can take them.
+	// away.
 	stuck  []int64
 	limits []vector // left by pool, with nothing taken away
 	t      trial

@@ -176,10 +176,18 @@ func TestPodsThatWaitAreCountedOn(t *testing.T) {
 	if got := r.Remove([]int{0}); !gocmp.Equal(got.Leans, []string{"fresh"}) {
 		t.Errorf("it leans on %v", got.Leans)
 	}
-	huge := input(pods("huge", 1, cores(64000)), commonTypes(), onDemandPool("default"))
-	r = rearranger(t, huge, Moves{}, nodes[0], fullNode("n2", "default", "s2"))
-	if got := r.Remove([]int{0}); got.NewNodes != 0 {
-		t.Errorf("a pod that nothing can help makes %d new nodes", got.NewNodes)
+	for _, cpu := range []int64{64000, 3000} {
+		in := input(pods("large", 1, cores(cpu)), commonTypes(), onDemandPool("default"))
+		r = rearranger(t, in, Moves{}, nodes[0], fullNode("n2", "default", "s2"))
+		if got := r.Remove([]int{0}); got.NewNodes != 0 {
+			t.Errorf("a pod without a place in any case makes %d new nodes", got.NewNodes)
+		}
+	}
+	in := input(pods("waiting", 1, cores(2000)), commonTypes(), onDemandPool("default"))
+	r = rearranger(t, in, Moves{}, fullNode("n1", "default", "s4", pods("a", 1, cores(1000))), fullNode("n2", "default", "s1"))
+	want = summary{NewNodes: 1, Placed: map[string][]string{"n2": {"a-00000"}}, Types: []string{"s2", "s4", "s8", "s16", "s32"}, Pods: []string{"waiting-00000"}}
+	if diff := gocmp.Diff(want, summarize(r.Remove([]int{0}))); diff != "" {
+		t.Errorf("what waits must not lose its place (-want +got):\n%s", diff)
 	}
 }
 

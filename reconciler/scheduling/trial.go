@@ -125,18 +125,13 @@ func (r *Rearranger) put(g *group, k int, n int64) {
 	x.ports = append(x.ports, g.shape.HostPorts...)
 }
 
-// findStuck works out which waiting pods no question is about: they find no
-// place when nothing is taken away, and no NodePool can make a node for one of
-// them within its limits.
+// findStuck works out which waiting pods no question is about: those that find
+// no place when nothing is taken away. Whether nodes are made for them is
+// decided elsewhere. The others must not lose theirs.
 func (r *Rearranger) findStuck() {
-	r.stuck = make([]int64, len(r.p.groups))
 	r.t.start(r, nil)
 	r.fill()
-	for i, g := range r.p.groups {
-		if n := r.t.demand[i]; n > 0 && !r.placeable(g, nil) {
-			r.stuck[i] = n
-		}
-	}
+	r.stuck = slices.Clone(r.t.demand)
 }
 
 // placeable says whether some pool can make a node for a pod of the group

@@ -31,6 +31,11 @@ var table = []entry{
 		{benchmark: "Homogeneous10000", unit: "pods/s", atLeast: 20_000},
 		{benchmark: "Shapes5000", unit: "pods/s", atLeast: 20_000},
 	}},
+	{dir: "reconciler/disruption", benchmarks: []string{"Propose500", "Rest500", "Distinct500"}, benchtime: "500ms", goals: []goal{
+		{benchmark: "Propose500", unit: "ns/op", atMost: 1e9},
+		{benchmark: "Rest500", unit: "ns/op", atMost: 500e6},
+		{benchmark: "Distinct500", unit: "ns/op", atMost: 1e9},
+	}},
 	{dir: "reconciler/policy", benchmarks: []string{"Offering", "OfferingHit", "Decision"}, benchtime: "500ms", goals: []goal{
 		{benchmark: "Offering", unit: "ns/op", atMost: 80e6},
 		{benchmark: "OfferingHit", unit: "ns/op", atMost: 10e3},
