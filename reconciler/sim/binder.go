@@ -20,6 +20,7 @@ func (w *World) bindPods() {
 		return
 	}
 	v := w.View()
+	lowest := v.lowestPriority()
 	for _, p := range pending {
 		if len(p.Spec.SchedulingGates) > 0 {
 			w.unscheduled(p, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")
@@ -30,7 +31,11 @@ func (w *World) bindPods() {
 			best, why = v.best(p, w.mostAllocated)
 		}
 		if best == nil {
-			w.nominate(v, p, w.preempt(v, p))
+			node := ""
+			if lowest < *p.Spec.Priority {
+				node = w.preempt(v, p)
+			}
+			w.nominate(v, p, node)
 			w.unscheduled(p, corev1.PodReasonUnschedulable, why)
 			continue
 		}

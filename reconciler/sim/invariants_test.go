@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/decision"
@@ -368,5 +370,25 @@ func TestInvariantsAllowAnOrderlyRemoval(t *testing.T) {
 				t.Errorf("found %v", got)
 			}
 		})
+	}
+}
+
+// The eviction API never lets this happen, so the eviction is made up.
+func TestAnEvictionPastABudgetIsFound(t *testing.T) {
+	e := newEstate(t)
+	inv := Watch(e.cluster, e.cloud, book{"d1": true})
+	check(t, e.AddNode(machine("n", "cpu=4 memory=8Gi pods=10")))
+	check(t, e.Apply(NewDeployment("default", "web", 2, amounts("cpu=1"))))
+	check(t, e.Apply(pdb("b", func(b *policyv1.PodDisruptionBudgetSpec) { b.MinAvailable = new(intstr.Parse("100%")) })))
+	pass(t, e.World, 10*time.Second)
+	victim := List[*corev1.Pod](e.API)[0]
+	check(t, e.Delete(KindPod, KeyOf(victim)))
+	for _, told := range e.cluster.onEvict {
+		told(victim)
+	}
+	want := []Violation{{Time: e.Now(), Rule: "evicted-over-budget",
+		Message: "pod " + KeyOf(victim) + " is evicted, and PodDisruptionBudget default/b has 1 healthy pods of 2"}}
+	if diff := cmp.Diff(want, inv.Found()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

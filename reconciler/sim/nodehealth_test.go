@@ -158,7 +158,7 @@ func TestTaintsThatExecuteEndPods(t *testing.T) {
 		{"one that does not tolerate it ends at once", pod(), "+10s"},
 		{"one that does stays", pod(stays("x", -1)), "never"},
 		{"one that does for a while ends after it", pod(stays("x", 60)), "+1m10s"},
-		{"the shortest while counts", pod(stays("x", 60), stays("x", 30), stays("", -1)), "+40s"},
+		{"the first that matches counts", pod(stays("y", 5), stays("x", 60), stays("x", 30), stays("", -1)), "+1m10s"},
 		{"a while of nothing is at once", pod(stays("x", 0)), "+10s"},
 		{"another taint's toleration does not help", pod(stays("y", -1)), "+10s"},
 		{"one that ends already is left alone", pod(annotated(AnnotationRunFor, "1s"), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }), "never"},

@@ -38,6 +38,17 @@ func (w *World) nominate(v *View, p *corev1.Pod, node string) {
 	}))
 }
 
+// lowestPriority is that of the least important pod on any node.
+func (v *View) lowestPriority() int32 {
+	out := int32(math.MaxInt32)
+	for _, n := range v.nodes {
+		for _, p := range n.pods {
+			out = min(out, *p.Spec.Priority)
+		}
+	}
+	return out
+}
+
 // candidateNode is a node on which a pod would fit without the victims.
 type candidateNode struct {
 	on      *nodeView

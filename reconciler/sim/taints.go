@@ -77,22 +77,17 @@ func (w *World) endByTaint(p *corev1.Pod, taints map[corev1.Taint]time.Time) {
 	}
 }
 
-// toleratedFor is for how long the tolerations allow a pod to stay in spite of
-// the taint; bounded is false if for ever.
+// toleratedFor is for how long the first toleration that matches the taint
+// allows a pod to stay in spite of it; bounded is false if for ever.
 func toleratedFor(ts []corev1.Toleration, taint corev1.Taint) (d time.Duration, bounded bool) {
-	forever := false
 	for _, t := range ts {
-		if !tolerated([]corev1.Toleration{t}, taint) {
-			continue
-		}
-		if t.TolerationSeconds == nil {
-			forever = true
-			continue
-		}
-		own := time.Duration(max(*t.TolerationSeconds, 0)) * time.Second
-		if !bounded || own < d {
-			d, bounded = own, true
+		switch {
+		case !tolerated([]corev1.Toleration{t}, taint):
+		case t.TolerationSeconds == nil:
+			return 0, false
+		default:
+			return time.Duration(max(*t.TolerationSeconds, 0)) * time.Second, true
 		}
 	}
-	return d, bounded || !forever
+	return 0, true
 }
