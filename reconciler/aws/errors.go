@@ -80,9 +80,10 @@ func hasCode(err error, codes ...string) bool { return slices.Contains(codes, co
 func isUnfulfillable(code string) bool { return slices.Contains(unfulfillable, code) }
 
 // kinded says by its kind what to do about an error of the call, such as
-// "ec2:CreateFleet": nothing mends it (port.Terminal), wait (port.RetryAfter), the object is not there
-// (port.ErrNotFound), there is no capacity (port.ErrInsufficientCapacity). Any
-// other may be gone when the call is repeated.
+// "ec2:CreateFleet": nothing mends it (port.Terminal), wait (port.RetryAfter),
+// the object is not there (port.ErrNotFound), there is no capacity
+// (port.ErrInsufficientCapacity), the client token is spent
+// (port.ErrTokenUsed). Any other may be gone when the call is repeated.
 func kinded(call string, err error) error {
 	if err == nil {
 		return nil
@@ -94,6 +95,8 @@ func kinded(call string, err error) error {
 		return unanswered(call, err)
 	case slices.Contains(notFound, code):
 		return fmt.Errorf("%w: %w", wrapped, port.ErrNotFound)
+	case code == codeMismatch:
+		return fmt.Errorf("%w: %w", wrapped, port.ErrTokenUsed)
 	case isUnfulfillable(code):
 		return fmt.Errorf("%w: %w", wrapped, port.ErrInsufficientCapacity)
 	case slices.Contains(throttled, code), slices.Contains(busy, code):
@@ -136,8 +139,6 @@ func advice(call, code string) string {
 	switch {
 	case slices.Contains(unauthorized, code):
 		return fmt.Sprintf("the role of the controller may not do this: allow %s in its IAM policy, and look for a service control policy that denies it", call)
-	case code == codeMismatch:
-		return "the token was used with other parameters before: what was launched then is found by its tags, and the rest needs another attempt"
 	case code == codeNoSpotRole:
 		return "the account has no service-linked role for spot: run aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 	case strings.HasPrefix(code, "InvalidUserData"):

@@ -60,7 +60,7 @@ func launchThroughFaults(t *testing.T, r *rand.Rand, a *account, cloud *aws.Clou
 		if err == nil {
 			return out
 		}
-		if port.IsTerminal(err) || errors.Is(err, port.ErrInsufficientCapacity) {
+		if port.IsTerminal(err) || errors.Is(err, port.ErrInsufficientCapacity) || errors.Is(err, port.ErrTokenUsed) {
 			t.Fatalf("a fault that goes away is %v", err)
 		}
 		check(t, a.world.Clock.Advance(10*time.Second))
@@ -102,6 +102,7 @@ func TestEveryErrorOfCreateFleetSaysWhatToDo(t *testing.T) {
 		retry      = "retry"
 		wait       = "wait"
 		terminal   = "terminal"
+		spent      = "another token"
 	)
 	tests := map[string]string{}
 	for kind, codes := range map[string][]string{
@@ -113,9 +114,10 @@ func TestEveryErrorOfCreateFleetSaysWhatToDo(t *testing.T) {
 			"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException", "SlowDown", "InternalError", "InternalFailure",
 			"ServiceUnavailable", "Unavailable", "RequestTimeout", "InvalidLaunchTemplateName.NotFoundException",
 		},
-		wait: {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException", "AuthFailure", "SignatureDoesNotMatch", "ResourceLimitExceeded"},
+		wait:  {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException", "AuthFailure", "SignatureDoesNotMatch", "ResourceLimitExceeded"},
+		spent: {"IdempotentParameterMismatch"},
 		terminal: {
-			"UnauthorizedOperation", "AccessDenied", "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "MissingParameter", "IdempotentParameterMismatch",
+			"UnauthorizedOperation", "AccessDenied", "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "MissingParameter",
 			"InvalidLaunchTemplateId.NotFound", "InvalidCapacityReservationId.NotFound", "InvalidAMIID.NotFound", "InvalidUserData.Malformed", "InvalidSubnetID.NotFound", "SomethingNew",
 		},
 	} {
@@ -136,6 +138,8 @@ func TestEveryErrorOfCreateFleetSaysWhatToDo(t *testing.T) {
 				t.Fatal("no error")
 			case errors.Is(err, port.ErrInsufficientCapacity) && !port.IsTerminal(err):
 				got = noCapacity
+			case errors.Is(err, port.ErrTokenUsed) && !port.IsTerminal(err):
+				got = spent
 			case port.IsTerminal(err):
 				got = terminal
 			case errors.As(err, &waiting) && waiting.After > 0:

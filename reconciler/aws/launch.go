@@ -17,8 +17,8 @@ import (
 // instant. The same token gives the same answer and launches nothing more: what
 // was sent with it is remembered and sent again as it was, whatever the request
 // says now. After a restart the call is computed anew; if it then differs, EC2
-// refuses it with IdempotentParameterMismatch, a terminal error, and what was
-// launched is found by its tags.
+// refuses it, which is port.ErrTokenUsed: what was launched is found by its tags,
+// and the rest needs the next attempt.
 //
 // Refused offerings come with the instances, or with
 // port.ErrInsufficientCapacity when there are none. A terminal error means that
@@ -57,7 +57,7 @@ func (c *Cloud) prepare(ctx context.Context, req port.LaunchRequest) (*launch, e
 	now := c.clock.Now()
 	if l := c.launches.recall(req.Token, now); l != nil {
 		if have := aws.ToInt32(l.input.TargetCapacitySpecification.TotalTargetCapacity); int(have) != len(req.Claims) {
-			return nil, port.Terminal(fmt.Errorf("%s: the client token was used for %d claims and not %d: use the next attempt's", codeMismatch, have, len(req.Claims)))
+			return nil, fmt.Errorf("%s: the client token was used for %d claims and not %d: %w", codeMismatch, have, len(req.Claims), port.ErrTokenUsed)
 		}
 		return l, nil
 	}
@@ -122,7 +122,7 @@ func (c *Cloud) refusedCall(req port.LaunchRequest, l *launch, err error) (port.
 	case errors.Is(err, port.ErrNotFound):
 		err = port.Terminal(fmt.Errorf("%w: %s", err, advice("ec2:CreateFleet", code)))
 	}
-	if port.IsTerminal(err) {
+	if port.IsTerminal(err) || errors.Is(err, port.ErrTokenUsed) {
 		c.release(l)
 	}
 	return port.LaunchResult{}, err

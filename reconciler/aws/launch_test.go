@@ -103,7 +103,7 @@ func TestATokenSendsTheSameAgainWhateverTheRequestSaysNow(t *testing.T) {
 	}
 	t.Run("with other claims it is refused before it is sent", func(t *testing.T) {
 		later.Claims = later.Claims[:1]
-		if _, err := a.cloud.Launch(ctx, later); !port.IsTerminal(err) || len(a.bodies("CreateFleet")) != 3 {
+		if _, err := a.cloud.Launch(ctx, later); !errors.Is(err, port.ErrTokenUsed) || len(a.bodies("CreateFleet")) != 3 {
 			t.Errorf("launch: %v", err)
 		}
 	})
@@ -119,9 +119,9 @@ func TestAfterARestartTheSameRequestIsTheSameCall(t *testing.T) {
 	if diff := cmp.Diff(first, second); diff != "" {
 		t.Errorf("(-first +second):\n%s", diff)
 	}
-	t.Run("and another one is a terminal error", func(t *testing.T) {
+	t.Run("and another one needs another token", func(t *testing.T) {
 		req.Offerings = req.Offerings[1:]
-		if _, err := a.newCloud(t, 1).Launch(ctx, req); !port.IsTerminal(err) || !strings.Contains(err.Error(), "IdempotentParameterMismatch") {
+		if _, err := a.newCloud(t, 1).Launch(ctx, req); !errors.Is(err, port.ErrTokenUsed) || port.IsTerminal(err) || !strings.Contains(err.Error(), "IdempotentParameterMismatch") {
 			t.Errorf("launch: %v", err)
 		}
 	})

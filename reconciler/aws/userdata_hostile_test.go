@@ -36,13 +36,13 @@ func TestHostileUserDataNeverHidesHowTheNodeJoins(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		user := mutated(r)
-		if got, err := decoded(t, ec2v1.AMIFamilyAL2023, withUserData(user)); err == nil {
+		if got, err := decoded(t, ec2v1.AMIFamilyAL2023, userDataOf(user)); err == nil {
 			parts := readParts(t, got)
 			if last := parts[len(parts)-1]; last[0] != nodeConfigType || last[1] != plainNodeConfig {
 				t.Fatalf("user data %q: the last part is %q in %q", user, last, got)
 			}
 		}
 		// No panic is all that is asked for here.
-		_, _ = decoded(t, ec2v1.AMIFamilyBottlerocket, withUserData(user))
+		_, _ = decoded(t, ec2v1.AMIFamilyBottlerocket, userDataOf(user))
 	}
 }
