@@ -58,8 +58,9 @@ func (b *launchBook) recall(token string, now time.Time) *launch {
 	return l
 }
 
-// remember keeps a new call.
-func (b *launchBook) remember(token string, l *launch, now time.Time) {
+// remember keeps a new call, and gives the one that was made with the token in
+// the meantime if there is one.
+func (b *launchBook) remember(token string, l *launch, now time.Time) *launch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for t, old := range b.byToken {
@@ -70,8 +71,19 @@ func (b *launchBook) remember(token string, l *launch, now time.Time) {
 	if b.byToken == nil {
 		b.byToken = map[string]*launch{}
 	}
+	if first := b.byToken[token]; first != nil {
+		return first
+	}
 	l.used = now
 	b.byToken[token] = l
+	return l
+}
+
+// isOpen says whether EC2 has not answered the call yet.
+func (b *launchBook) isOpen(l *launch) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !l.answered
 }
 
 // answer notes that EC2 has answered the call, and says whether it is the first

@@ -65,13 +65,12 @@ func (c *Cloud) prepare(ctx context.Context, req port.LaunchRequest) (*launch, e
 	if err != nil {
 		return nil, err
 	}
-	c.launches.remember(req.Token, l, now)
-	return l, nil
+	return c.launches.remember(req.Token, l, now), nil
 }
 
 // createFleet makes the call. Templates that have vanished are made again, once.
 func (c *Cloud) createFleet(ctx context.Context, l *launch) (*ec2.CreateFleetOutput, error) {
-	if !l.answered {
+	if c.launches.isOpen(l) {
 		if err := c.ensureTemplates(ctx, l.templates); err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -304,5 +305,30 @@ func TestARequestThatLeadsNowhereIsTerminal(t *testing.T) {
 	}
 	if len(a.Calls()) != 0 {
 		t.Errorf("EC2 was called: %v", a.Calls())
+	}
+}
+
+func TestOneTokenFromSeveralGoroutinesLaunchesOnce(t *testing.T) {
+	a := newAccount(t)
+	req := a.request(t, 2, karpv1.CapacityTypeOnDemand, "m5.large", "m6g.large")
+	var wg sync.WaitGroup
+	answers := make([]port.LaunchResult, 6)
+	for i := range answers {
+		wg.Go(func() {
+			out, err := a.cloud.Launch(ctx, req)
+			if err != nil {
+				t.Error(err)
+			}
+			answers[i] = out
+		})
+	}
+	wg.Wait()
+	for _, out := range answers {
+		if diff := cmp.Diff(ids(answers[0].Instances), ids(out.Instances)); diff != "" {
+			t.Errorf("(-first +other):\n%s", diff)
+		}
+	}
+	if len(a.Instances()) != 2 || a.Calls()["CreateLaunchTemplate"] != 2 {
+		t.Errorf("%d instances, calls %v", len(a.Instances()), a.Calls())
 	}
 }

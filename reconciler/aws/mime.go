@@ -10,6 +10,7 @@ import (
 	"net/mail"
 	"net/textproto"
 	"strings"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
@@ -85,6 +86,9 @@ func splitParts(text string) ([]part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("MIME document: part %d: %w: end it with --%s--", len(out)+1, err, params["boundary"])
 		}
+		if err := checkHeader(p.Header); err != nil {
+			return nil, fmt.Errorf("MIME document: part %d: %w", len(out)+1, err)
+		}
 		out = append(out, part{header: p.Header, body: string(body)})
 	}
 }
@@ -101,7 +105,23 @@ func onePart(m *mail.Message) ([]part, error) {
 			header.Set(key, v)
 		}
 	}
+	if err := checkHeader(header); err != nil {
+		return nil, fmt.Errorf("MIME document: %w", err)
+	}
 	return []part{{header: header, body: string(body)}}, nil
+}
+
+// checkHeader refuses what would end a line before its time in the document
+// that the part is put into.
+func checkHeader(h textproto.MIMEHeader) error {
+	for _, key := range sortedKeys(h) {
+		for _, text := range append([]string{key}, h[key]...) {
+			if strings.ContainsFunc(text, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }) {
+				return fmt.Errorf("header %q: has a control character: remove it", key)
+			}
+		}
+	}
+	return nil
 }
 
 // joinParts is the MIME document of the parts.

@@ -51,7 +51,7 @@ func decoded(t *testing.T, family string, edit func(*port.LaunchRequest, *Cluste
 	return string(plain), nil
 }
 
-func ask(text string) func(*port.LaunchRequest, *ClusterInfo) {
+func withUserData(text string) func(*port.LaunchRequest, *ClusterInfo) {
 	return func(r *port.LaunchRequest, _ *ClusterInfo) { r.Class.Spec.UserData = &text }
 }
 
@@ -187,7 +187,7 @@ func TestUserDataOfTheClassComesFirst(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := decoded(t, ec2v1.AMIFamilyAL2023, ask(tc.user))
+			got, err := decoded(t, ec2v1.AMIFamilyAL2023, withUserData(tc.user))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestUserDataOfTheClassComesFirst(t *testing.T) {
 
 func TestUserDataOfACustomImageIsTheUsers(t *testing.T) {
 	for _, user := range []string{"#!/bin/sh\nhello\n", ""} {
-		if got, err := decoded(t, ec2v1.AMIFamilyCustom, ask(user)); err != nil || got != user {
+		if got, err := decoded(t, ec2v1.AMIFamilyCustom, withUserData(user)); err != nil || got != user {
 			t.Errorf("%q became %q, %v", user, got, err)
 		}
 	}
@@ -319,23 +319,23 @@ func TestUserDataThatCannotBeMadeSaysWhy(t *testing.T) {
 		{"is not known: EKS has to describe it", rocket, func(_ *port.LaunchRequest, i *ClusterInfo) { i.Endpoint = "" }},
 		{"range of services of the cluster", al2023, func(_ *port.LaunchRequest, i *ClusterInfo) { i.CIDR = "x" }},
 		{"has no tenth address", rocket, func(_ *port.LaunchRequest, i *ClusterInfo) { i.CIDR = "10.0.0.0/30" }},
-		{"Bottlerocket takes TOML", rocket, ask("#!/bin/sh\necho")},
-		{"settings is not a table", rocket, ask("settings = 3")},
-		{"kubernetes is not a table", rocket, ask("settings.kubernetes = 3")},
-		{"node-labels is not a table", rocket, ask("settings.kubernetes.node-labels = 3")},
-		{"node-taints is not a table", rocket, ask("settings.kubernetes.node-taints = 3")},
+		{"Bottlerocket takes TOML", rocket, withUserData("#!/bin/sh\necho")},
+		{"settings is not a table", rocket, withUserData("settings = 3")},
+		{"kubernetes is not a table", rocket, withUserData("settings.kubernetes = 3")},
+		{"node-labels is not a table", rocket, withUserData("settings.kubernetes.node-labels = 3")},
+		{"node-taints is not a table", rocket, withUserData("settings.kubernetes.node-taints = 3")},
 		{"bootstrap-commands is not a table", rocket, func(r *port.LaunchRequest, i *ClusterInfo) {
 			everyKubelet(r, i)
-			ask("settings.bootstrap-commands = 3")(r, i)
+			withUserData("settings.bootstrap-commands = 3")(r, i)
 		}},
-		{"begin it with its headers", al2023, ask("MIME-Version: 1.0\nrubbish")},
-		{"Content-Type: mime: no media type", al2023, ask("MIME-Version: 1.0\n\nrubbish")},
-		{"the boundary is missing", al2023, ask("Content-Type: multipart/mixed\n\nrubbish")},
-		{"end it with --B--", al2023, ask("Content-Type: multipart/mixed; boundary=B\n\n--B\n\nrubbish")},
+		{"begin it with its headers", al2023, withUserData("MIME-Version: 1.0\nrubbish")},
+		{"Content-Type: mime: no media type", al2023, withUserData("MIME-Version: 1.0\n\nrubbish")},
+		{"the boundary is missing", al2023, withUserData("Content-Type: multipart/mixed\n\nrubbish")},
+		{"end it with --B--", al2023, withUserData("Content-Type: multipart/mixed; boundary=B\n\n--B\n\nrubbish")},
 		{"images of family AL2 are not supported yet", ec2v1.AMIFamilyAL2, nil},
 		{`spec.amiFamily: "Ubuntu" is unknown`, "Ubuntu", nil},
-		{"UserDataSizeLimitExceeded: user data has 17000 bytes", al2023, ask(strings.Repeat("x", 17000))},
-		{"UserDataSizeLimitExceeded: user data has ", al2023, ask("#!" + strings.Repeat("x", 16000))},
+		{"UserDataSizeLimitExceeded: user data has 17000 bytes", al2023, withUserData(strings.Repeat("x", 17000))},
+		{"UserDataSizeLimitExceeded: user data has ", al2023, withUserData("#!" + strings.Repeat("x", 16000))},
 		{"correct the labels", al2023, func(r *port.LaunchRequest, _ *ClusterInfo) { r.Template.Labels["a b"] = "" }},
 	}
 	for _, tc := range tests {
@@ -366,18 +366,18 @@ func FuzzUserData(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, user string) {
-		if got, err := decoded(t, ec2v1.AMIFamilyAL2023, ask(user)); err == nil {
+		if got, err := decoded(t, ec2v1.AMIFamilyAL2023, withUserData(user)); err == nil {
 			parts := readParts(t, got)
 			last := parts[len(parts)-1]
 			if last[0] != nodeConfigType || last[1] != plainNodeConfig {
 				t.Errorf("the last part is %q", last)
 			}
-			again, err := decoded(t, ec2v1.AMIFamilyAL2023, ask(user))
+			again, err := decoded(t, ec2v1.AMIFamilyAL2023, withUserData(user))
 			if err != nil || again != got {
 				t.Errorf("%q is not the same again: %v", user, err)
 			}
 		}
-		if got, err := decoded(t, ec2v1.AMIFamilyBottlerocket, ask(user)); err == nil && !strings.Contains(got, "cluster-name = 'myeks'") {
+		if got, err := decoded(t, ec2v1.AMIFamilyBottlerocket, withUserData(user)); err == nil && !strings.Contains(got, "cluster-name = 'myeks'") {
 			t.Errorf("%q became %q", user, got)
 		}
 	})

@@ -53,18 +53,18 @@ func (p *Pod) DoNotDisrupt(now time.Time) (active bool, problem string) {
 	return !until.IsZero() && now.Before(until), problem
 }
 
-// forever is later than any instant that matters, and encodes in JSON.
-var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+// Forever is later than any instant that matters, and encodes in JSON.
+var Forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ProtectedUntil is when DoNotDisrupt ends by itself: zero if the pod is not
-// protected, the year 9999 if only a change of the pod ends it.
+// protected, Forever if only a change of the pod ends it.
 func (p *Pod) ProtectedUntil() (until time.Time, problem string) {
 	value, ok := p.Shape.Annotations[karpv1.DoNotDisruptAnnotationKey]
 	switch {
 	case !ok || p.Terminating:
 		return time.Time{}, ""
 	case value == "true":
-		return forever, ""
+		return Forever, ""
 	}
 	d, err := time.ParseDuration(value)
 	if err != nil || d <= 0 {
@@ -72,7 +72,7 @@ func (p *Pod) ProtectedUntil() (until time.Time, problem string) {
 			karpv1.DoNotDisruptAnnotationKey, value)
 	}
 	if p.Started.IsZero() {
-		return forever, ""
+		return Forever, ""
 	}
 	return p.Started.Add(d), ""
 }

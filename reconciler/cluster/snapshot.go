@@ -155,6 +155,8 @@ type Claim struct {
 	Capacity     resources.List  `json:"capacity,omitempty"`
 	Allocatable  resources.List  `json:"allocatable,omitempty"`
 	Conditions   Conditions      `json:"conditions"`
+	// Deleting says that the claim itself, and not only its node, was deleted.
+	Deleting bool `json:"deleting,omitempty"`
 	// LastPodEvent is when a pod was last bound to the node, became terminal or
 	// began to terminate; DaemonSet pods do not count. Zero if none has.
 	LastPodEvent time.Time `json:"lastPodEvent,omitzero"`

@@ -36,7 +36,10 @@ type Step struct {
 	Zone         string           `json:"zone,omitempty"`
 	CapacityType string           `json:"capacityType,omitempty"`
 	Price        *resources.Price `json:"price,omitempty"`
-	Message      string           `json:"message,omitempty"`
+	// Attempt is the launch attempt that begins with the step, if one does that
+	// is not the first.
+	Attempt int    `json:"attempt,omitempty"`
+	Message string `json:"message,omitempty"`
 	// Violations and Evaluation are those of the second judgement of a
 	// disruption, which comes after its validation wait.
 	Violations []Finding   `json:"violations,omitempty"`

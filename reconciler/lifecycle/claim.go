@@ -40,6 +40,7 @@ func FromNodeClaim(nc *karpv1.NodeClaim) (*cluster.Claim, error) {
 		Allocatable:   resources.From(nc.Status.Allocatable),
 		Conditions:    conditions(nc),
 	}
+	out.Deleting = nc.DeletionTimestamp != nil
 	if !nc.Status.LastPodEventTime.IsZero() {
 		out.LastPodEvent = nc.Status.LastPodEventTime.UTC()
 	}

@@ -46,8 +46,15 @@ const (
 	TimeOut Action = "time out"
 	// GiveUp: the launch has failed for good and the claim is to be deleted.
 	GiveUp Action = "give up"
-	// Terminate: the claim is being deleted.
+	// Evacuate: the claim is being deleted and its node is not drained; see
+	// NextDrain.
+	Evacuate Action = "drain"
+	// Terminate: the claim is being deleted and no pod is left to wait for;
+	// the instance is to be terminated.
 	Terminate Action = "terminate"
+	// Finalize: the claim is being deleted and its instance is gone; the
+	// finalizers are to be removed.
+	Finalize Action = "finalize"
 	// Done: nothing is left to do.
 	Done Action = "done"
 )
@@ -121,7 +128,7 @@ func Next(n *cluster.Node, e Evidence, now time.Time) Step {
 	case n.Claim == nil:
 		return Step{Action: Done}
 	case n.Deleting:
-		return Step{Action: Terminate, Claim: n.Claim.Name, Node: n.Name}
+		return Step{Action: ending(n), Claim: n.Claim.Name, Node: n.Name}
 	case !n.Claim.Conditions.Launched:
 		return launch(n.Claim, e, now)
 	case !n.Claim.Conditions.Registered:
@@ -130,6 +137,20 @@ func Next(n *cluster.Node, e Evidence, now time.Time) Step {
 		return initialize(n, e)
 	default:
 		return Step{Action: Done, Claim: n.Claim.Name, Node: n.Name}
+	}
+}
+
+// ending is what a claim that is being deleted needs next. A node that has not
+// registered holds no pod that anybody waits for.
+func ending(n *cluster.Node) Action {
+	c := n.Claim.Conditions
+	switch {
+	case Vanished(n):
+		return Finalize
+	case n.Name != "" && c.Registered && !c.Drained:
+		return Evacuate
+	default:
+		return Terminate
 	}
 }
 

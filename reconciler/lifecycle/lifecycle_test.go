@@ -44,6 +44,12 @@ func registered(n *cluster.Node) {
 	n.Allocatable = resources.List{"cpu": 7910, "pods": 58}
 }
 
+func deleting(n *cluster.Node) { n.Deleting, n.DeletedAt = true, t0 }
+
+func drained(n *cluster.Node) { n.Claim.Conditions.Drained = true }
+
+func gone(n *cluster.Node) { n.Claim.InstanceState = cluster.InstanceGone }
+
 func TestNextActionOfAClaim(t *testing.T) {
 	gpu := func(n *cluster.Node) { n.Claim.Requests = resources.List{"cpu": 1, "nvidia.com/gpu": 1} }
 	cni := corev1.Taint{Key: "cni", Value: "pending", Effect: corev1.TaintEffectNoSchedule}
@@ -102,8 +108,28 @@ func TestNextActionOfAClaim(t *testing.T) {
 			Step{Action: Wait, Claim: "default-abc", Node: "ip-1", Reason: "NodeNotFound", Message: "the node is gone"}},
 		{"an initialized node is done", claimed(registered, func(n *cluster.Node) { n.Claim.Conditions.Initialized = true }), one, 0,
 			Step{Action: Done, Claim: "default-abc", Node: "ip-1"}},
-		{"a claim that is being deleted is terminated whatever its state", claimed(joined, func(n *cluster.Node) { n.Deleting = true }), one, time.Hour,
+		{"a deleted claim that has not registered is terminated without drain", claimed(joined, deleting), one, time.Hour,
 			Step{Action: Terminate, Claim: "default-abc", Node: "ip-1"}},
+		{"a deleted claim without node is terminated", claimed(launched, deleting), Evidence{}, time.Hour,
+			Step{Action: Terminate, Claim: "default-abc"}},
+		{"the node of a deleted claim is drained first", claimed(registered, deleting), one, time.Hour,
+			Step{Action: Evacuate, Claim: "default-abc", Node: "ip-1"}},
+		{"a drained node is terminated", claimed(registered, deleting, drained), one, time.Hour,
+			Step{Action: Terminate, Claim: "default-abc", Node: "ip-1"}},
+		{"a node whose instance somebody else ended is let go without drain", claimed(registered, deleting, gone, func(n *cluster.Node) { n.Ready = false }), one, time.Hour,
+			Step{Action: Finalize, Claim: "default-abc", Node: "ip-1"}},
+		{"an instance that is terminated is as good as gone", claimed(registered, deleting, func(n *cluster.Node) { n.Ready, n.Claim.InstanceState = false, "terminated" }), one, time.Hour,
+			Step{Action: Finalize, Claim: "default-abc", Node: "ip-1"}},
+		{"not while it shuts down", claimed(registered, deleting, func(n *cluster.Node) { n.Ready, n.Claim.InstanceState = false, "shutting-down" }), one, time.Hour,
+			Step{Action: Evacuate, Claim: "default-abc", Node: "ip-1"}},
+		{"not while a kubelet reports", claimed(registered, deleting, gone), one, time.Hour,
+			Step{Action: Evacuate, Claim: "default-abc", Node: "ip-1"}},
+		{"unless the instance was terminated by us", claimed(registered, deleting, drained, gone, func(n *cluster.Node) { n.Claim.Conditions.InstanceTerminating = true }), one, time.Hour,
+			Step{Action: Finalize, Claim: "default-abc", Node: "ip-1"}},
+		{"a deleted claim whose instance and node are gone is let go", claimed(launched, deleting, gone), Evidence{}, time.Hour,
+			Step{Action: Finalize, Claim: "default-abc"}},
+		{"nothing is let go that nobody deleted", claimed(registered, gone, func(n *cluster.Node) { n.Claim.Conditions.Initialized, n.Ready = true, false }), one, time.Hour,
+			Step{Action: Done, Claim: "default-abc", Node: "ip-1"}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -44,19 +44,35 @@ func waitsForPush(k decision.Kind, d fleet.Durability) bool {
 
 // act begins what was just recorded.
 func (p *Pipeline) act(ctx context.Context, snap *cluster.Snapshot, decisions []*decision.Decision) error {
+	snap = p.marked(snap)
+	var errs []error
 	for _, d := range decisions {
 		i := slices.IndexFunc(p.open, func(r *port.Record) bool { return r.Decision.ID == d.ID })
 		if i < 0 {
 			continue
 		}
 		if err := p.permitted(ctx, snap.Time, d.Kind); err != nil {
-			return fmt.Errorf("%s %s waits: %w", d.Kind, d.ID, err)
+			errs = append(errs, fmt.Errorf("%s %s waits: %w", d.Kind, d.ID, err))
+			continue
 		}
 		if err := p.carryOn(ctx, snap, p.open[i]); err != nil {
 			p.report(snap.Time, fmt.Errorf("%s %s: %w", d.Kind, d.ID, err))
 		}
 	}
-	return nil
+	return errors.Join(append(errs, p.flush(ctx))...)
+}
+
+// marked is the snapshot with the decisions of this pass noted on the nodes
+// that they remove. What was recorded stays as it is.
+func (p *Pipeline) marked(snap *cluster.Snapshot) *cluster.Snapshot {
+	out := *snap
+	out.Nodes = make([]*cluster.Node, len(snap.Nodes))
+	for i, n := range snap.Nodes {
+		c := *n
+		out.Nodes[i] = &c
+	}
+	markRemoving(&out, p.open)
+	return &out
 }
 
 // permitted fails while the ledger does not let actions of the kind begin.
@@ -91,6 +107,7 @@ func (p *Pipeline) advance(ctx context.Context, snap *cluster.Snapshot) (bool, e
 			errs = append(errs, fmt.Errorf("%s %s: %w", r.Decision.Kind, r.Decision.ID, err))
 		}
 	}
+	errs = append(errs, p.flush(ctx))
 	return p.steps() != before, errors.Join(errs...)
 }
 
@@ -112,8 +129,13 @@ func (p *Pipeline) carryOn(ctx context.Context, snap *cluster.Snapshot, r *port.
 	switch r.Decision.Kind {
 	case decision.Provision:
 		return p.provision(ctx, snap, r)
-	case decision.Liveness:
+	case decision.Liveness, decision.Interrupt, decision.Delete:
 		return p.remove(ctx, snap, r)
+	case decision.Reclaim:
+		p.reclaim(snap, r)
+		return nil
+	case decision.Consolidate:
+		return p.consolidate(ctx, snap, r)
 	case decision.Accept:
 		if r.Decision.Proposal.Spec.Commit != p.fleet.Commit {
 			p.step(r, decision.Step{Time: snap.Time, State: decision.Dropped, Message: "commit " + p.fleet.Commit + " was accepted before this one was applied"})
@@ -153,6 +175,12 @@ func (p *Pipeline) provision(ctx context.Context, snap *cluster.Snapshot, r *por
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Abandoned, Message: "nothing was begun before the specs changed or two minutes had passed"})
 		return nil
 	}
+	return p.raise(ctx, snap, r)
+}
+
+// raise does what comes next for each claim of a decision.
+func (p *Pipeline) raise(ctx context.Context, snap *cluster.Snapshot, r *port.Record) error {
+	d := r.Decision
 	var errs []error
 	var launch []*decision.Claim
 	for i := range d.Proposal.Claims {

@@ -128,7 +128,7 @@ func (n *negotiation) left(c *decision.Claim, ids []string) scheduling.Unplaced 
 		keys[k] = true
 	}
 	var pods []*cluster.Pod
-	for _, p := range n.w.Snapshot.Pending {
+	for _, p := range n.snap.Pending {
 		if keys[p.Key()] {
 			pods = append(pods, p)
 		}
@@ -148,7 +148,7 @@ func (n *negotiation) unplaced() (*decision.Decision, error) {
 			Reason: u.Reason, Message: u.Message, Rules: u.Rules, Pods: podGroups(u.Pods),
 		})
 	}
-	d.Proposal.Reason = plural(len(n.w.Snapshot.Pending), "pending pod")
+	d.Proposal.Reason = plural(len(n.snap.Pending), "pending pod")
 	d.Verdict.Violations = distinct(n.denials)
 	for _, pool := range n.w.Fleet.ByWeight() {
 		d.Verdict.Exclusions = append(d.Verdict.Exclusions, n.exclusions[pool.Name]...)

@@ -16,6 +16,7 @@ import (
 	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
+	"github.com/reeve-project/reeve/reconciler/port"
 	"github.com/reeve-project/reeve/reconciler/requirements"
 	"github.com/reeve-project/reeve/reconciler/scheduling"
 )
@@ -223,6 +224,13 @@ func tags(f *fleet.Fleet, class *ec2v1.EC2NodeClass, c *decision.Claim, id strin
 		karpv1.NodePoolLabelKey:                   c.NodePool,
 		ec2v1.LabelNodeClass:                      c.NodeClass,
 		cluster.DecisionAnnotation:                id,
+		port.GroupTag:                             strconv.Itoa(c.Group),
 	})
 	return out
 }
+
+// Tags of instances, as Karpenter sets them.
+const (
+	nodePoolTag  = karpv1.NodePoolLabelKey
+	nodeClaimTag = "karpenter.sh/nodeclaim"
+)

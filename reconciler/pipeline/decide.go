@@ -12,20 +12,30 @@ import (
 // decide makes the decisions of a pass that say something new.
 func (p *Pipeline) decide(ctx context.Context, snap *cluster.Snapshot) ([]*decision.Decision, error) {
 	w := p.world(snap)
-	out, err := w.Liveness(ctx)
-	if err != nil {
-		return nil, err
+	var out []*decision.Decision
+	for _, propose := range []func(context.Context) ([]*decision.Decision, error){w.Interrupt, w.Liveness, w.Delete, w.Reclaim} {
+		ds, err := propose(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, slices.DeleteFunc(ds, p.underWay)...)
 	}
-	out = slices.DeleteFunc(out, p.underWay)
+	interrupted := slices.ContainsFunc(out, func(d *decision.Decision) bool { return d.Kind == decision.Interrupt && d.Verdict.Allowed })
 	e := p.fleet.Cluster.Engine
-	if !p.beginning(snap) && p.batch.closed(snap.Time, snap.Pending, time.Duration(e.BatchIdle), time.Duration(e.BatchMax)) {
+	// A node that is taken away leaves no time to wait for more pods.
+	full := p.batch.closed(snap.Time, append(movingPods(snap), snap.Pending...), time.Duration(e.BatchIdle), time.Duration(e.BatchMax))
+	if !p.beginning(snap) && (full || interrupted) {
 		ds, err := w.Provision(ctx)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, ds...)
 	}
-	return p.novel(snap.Time, snap.Recent, out, p.fleet.Cluster.Mode), nil
+	ds, err := p.disrupt(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	return p.novel(snap.Time, snap.Recent, append(out, ds...), p.fleet.Cluster.Mode), nil
 }
 
 // underWay says whether an open decision of that kind removes the same claims.
@@ -43,9 +53,12 @@ func (p *Pipeline) underWay(d *decision.Decision) bool {
 // another plan would launch for them twice.
 func (p *Pipeline) beginning(snap *cluster.Snapshot) bool {
 	for _, r := range p.open {
+		if r.Decision.Kind == decision.Consolidate && len(r.Outcome.Steps) == 0 {
+			continue // it waits to be confirmed, and its pods have a place
+		}
 		for i := range r.Decision.Proposal.Claims {
 			name := r.Decision.Proposal.Claims[i].Name
-			if !r.Outcome.Final && snap.Node(name) == nil && !r.Outcome.Has(name, decision.Failed) && !r.Outcome.Has(name, decision.Initialized) {
+			if !r.Outcome.Final && snap.Node(name) == nil && !r.Outcome.Ended(name) {
 				return true
 			}
 		}

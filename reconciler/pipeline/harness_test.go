@@ -49,6 +49,7 @@ type rig struct {
 
 	pipeline  *pipeline.Pipeline
 	decisions []*decision.Decision
+	steps     map[string][]decision.Step
 	errs      []error
 	// boot is how instances start from now on.
 	boot sim.Boot
@@ -118,6 +119,12 @@ func (r *rig) tryLead() error {
 }
 
 func (r *rig) observe(e pipeline.Event) {
+	if e.Step != nil {
+		if r.steps == nil {
+			r.steps = map[string][]decision.Step{}
+		}
+		r.steps[e.Decision.ID] = append(r.steps[e.Decision.ID], *e.Step)
+	}
 	switch {
 	case e.Err != nil:
 		r.errs = append(r.errs, e.Err)
@@ -194,6 +201,14 @@ func (r *rig) settle() {
 		}
 	}
 	r.t.Fatalf("not settled after five minutes; errors: %v", r.errs)
+}
+
+// nodeOf is the name of the claim's node.
+func (r *rig) nodeOf(claim string) string {
+	r.t.Helper()
+	snap, err := r.api.Snapshot(r.ctx)
+	r.must(err)
+	return snap.Node(claim).Name
 }
 
 // last is the decision of that kind that was made last.

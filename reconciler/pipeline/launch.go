@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
@@ -67,7 +70,7 @@ func (p *Pipeline) launchGroup(ctx context.Context, snap *cluster.Snapshot, r *p
 	}
 	if req.Attempt > 1 {
 		// An attempt that got no answer may have launched all the same.
-		if claims, err = p.adopt(ctx, snap, r, claims); err != nil || len(claims) == 0 {
+		if claims, err = p.adopt(ctx, snap, r, req, claims); err != nil || len(claims) == 0 {
 			return err
 		}
 	}
@@ -76,70 +79,108 @@ func (p *Pipeline) launchGroup(ctx context.Context, snap *cluster.Snapshot, r *p
 	}
 	res, err := p.Cloud.Launch(ctx, req)
 	switch {
+	case errors.Is(err, port.ErrTokenUsed):
+		return p.nextAttempt(ctx, snap, r, req, claims)
 	case port.IsTerminal(err):
-		return p.refusedLaunch(ctx, snap, r, claims, err)
+		return p.refusedLaunch(ctx, snap, r, req, claims, err)
 	case err != nil && !errors.Is(err, port.ErrInsufficientCapacity):
 		return err
 	}
 	p.markUnavailable(snap.Time, res.Refused)
-	waiting := map[string]bool{}
-	for _, c := range claims {
-		waiting[c.Name] = true
+	rest, err := p.assign(ctx, snap, r, req, claims, res.Instances)
+	if err != nil {
+		return err
 	}
-	for i, in := range res.Instances {
-		if i == len(req.Claims) {
-			return fmt.Errorf("EC2 launched %d instances for %d claims", len(res.Instances), len(req.Claims))
-		}
-		if name := req.Claims[i]; waiting[name] {
-			if err := p.launched(ctx, snap, r, name, in); err != nil {
-				return err
-			}
-			delete(waiting, name)
-		}
-	}
-	rest := slices.DeleteFunc(slices.Clone(claims), func(c *decision.Claim) bool { return !waiting[c.Name] })
 	return p.fail(ctx, snap, r, rest, capacityMessage(res.Refused))
 }
 
-// refusedLaunch treats an answer that no repetition changes: the token was used
-// with other parameters, or the request is wrong. What was launched under the
-// token is found by its tags; the other claims are given up.
-func (p *Pipeline) refusedLaunch(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim, cause error) error {
-	rest, err := p.adopt(ctx, snap, r, claims)
+// assign gives instances to the claims of the group that have none, in order,
+// and returns the claims that go without. Which claim gets which instance makes
+// no difference: all were launched by one request.
+func (p *Pipeline) assign(ctx context.Context, snap *cluster.Snapshot, r *port.Record, req port.LaunchRequest, claims []*decision.Claim, all []port.Instance) ([]*decision.Claim, error) {
+	taken := map[string]bool{}
+	for _, n := range snap.Nodes {
+		if n.Claim != nil && n.Claim.ProviderID != "" {
+			taken[n.Claim.ProviderID] = true
+		}
+	}
+	var free []port.Instance
+	for _, in := range all {
+		if !taken[in.ProviderID] {
+			free = append(free, in)
+		}
+	}
+	for i, c := range claims {
+		if i == len(free) {
+			return claims[i:], nil
+		}
+		if err := p.launched(ctx, snap, r, c.Name, p.described(req, free[i])); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// described is the instance with what its type and offering say of it.
+func (p *Pipeline) described(req port.LaunchRequest, in port.Instance) port.Instance {
+	i := slices.IndexFunc(req.Types, func(t *catalog.InstanceType) bool { return t.Name == in.InstanceType })
+	if i < 0 {
+		return in
+	}
+	t := req.Types[i]
+	in.Capacity, in.Allocatable, in.Labels = t.Capacity, t.Allocatable, t.Requirements.Labels()
+	in.Labels[zoneLabel], in.Labels[karpv1.CapacityTypeLabelKey] = in.Zone, in.CapacityType
+	for _, o := range t.Offerings {
+		if o.Zone == in.Zone && o.CapacityType == in.CapacityType {
+			in.Price = o.Price
+			if o.ZoneID != "" {
+				in.Labels[ec2v1.LabelTopologyZoneID] = o.ZoneID
+			}
+		}
+	}
+	return in
+}
+
+// nextAttempt treats a token that was used with other parameters: prices or
+// templates have changed since the attempt whose answer was lost. What it
+// launched is found by its tags; the rest is launched by another attempt.
+func (p *Pipeline) nextAttempt(ctx context.Context, snap *cluster.Snapshot, r *port.Record, req port.LaunchRequest, claims []*decision.Claim) error {
+	rest, err := p.adopt(ctx, snap, r, req, claims)
+	if err != nil {
+		return err
+	}
+	for _, c := range rest {
+		p.step(r, decision.Step{Time: snap.Time, State: decision.Claimed, Claim: c.Name, Attempt: req.Attempt + 1,
+			Message: fmt.Sprintf("attempt %d launched nothing for it and cannot be repeated: what it asked for has changed", req.Attempt)})
+	}
+	return nil
+}
+
+// refusedLaunch treats an answer that no repetition changes: the request is
+// wrong. What was launched all the same is found by its tags; the other claims
+// are given up.
+func (p *Pipeline) refusedLaunch(ctx context.Context, snap *cluster.Snapshot, r *port.Record, req port.LaunchRequest, claims []*decision.Claim, cause error) error {
+	rest, err := p.adopt(ctx, snap, r, req, claims)
 	if err != nil {
 		return err
 	}
 	return p.fail(ctx, snap, r, rest, cause.Error())
 }
 
-// adopt gives claims the instances that an earlier attempt launched for them,
-// and returns the claims that have none.
-func (p *Pipeline) adopt(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim) ([]*decision.Claim, error) {
+// adopt gives claims the instances that an earlier attempt launched for their
+// group, and returns the claims that have none.
+func (p *Pipeline) adopt(ctx context.Context, snap *cluster.Snapshot, r *port.Record, req port.LaunchRequest, claims []*decision.Claim) ([]*decision.Claim, error) {
 	all, err := p.Cloud.Instances(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list instances: %w", err)
 	}
-	mine := map[string]port.Instance{}
-	for _, in := range all {
-		if in.Decision == r.Decision.ID && in.Claim != "" && in.State != "shutting-down" && in.State != "terminated" {
-			mine[in.Claim] = in
-		}
-	}
-	var rest []*decision.Claim
-	for _, c := range claims {
-		in, ok := mine[c.Name]
-		if !ok {
-			rest = append(rest, c)
-			continue
-		}
-		if err := p.launched(ctx, snap, r, c.Name, in); err != nil {
-			return nil, err
-		}
-	}
-	return rest, nil
+	all = slices.DeleteFunc(slices.Clone(all), func(in port.Instance) bool {
+		return in.Decision != r.Decision.ID || in.Group != req.Group || in.State == "shutting-down" || in.State == "terminated"
+	})
+	return p.assign(ctx, snap, r, req, claims, all)
 }
 
-// launchRequest is the call for a group. It names all claims of the group that
+// launchRequest is the call for a group. It names all claims of the attempt that
 // have not failed, launched ones included, so that it is the same when it is
 // repeated. Each claim that fails begins another attempt.
 func (p *Pipeline) launchRequest(snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim) (port.LaunchRequest, error) {
@@ -162,20 +203,48 @@ func (p *Pipeline) launchRequest(snap *cluster.Snapshot, r *port.Record, claims 
 	}
 	req := port.LaunchRequest{
 		Decision: d.ID, Group: first.Group, Attempt: 1, NodePool: first.NodePool, Class: class, Template: template,
-		CapacityType: first.CapacityType, Offerings: list, Requirements: first.Requirements, Tags: tags(p.fleet, class, first, d.ID),
+		CapacityType: first.CapacityType, Offerings: list, Types: offered(types, list), Requirements: first.Requirements, Tags: tags(p.fleet, class, first, d.ID),
 	}
+	retries := attempts(r.Outcome, first.Name)
+	req.Attempt += retries
 	for i := range d.Proposal.Claims {
 		c := &d.Proposal.Claims[i]
 		switch {
 		case c.Group != first.Group:
 		case r.Outcome.Has(c.Name, decision.Failed):
 			req.Attempt++
-		default:
+		case attempts(r.Outcome, c.Name) == retries:
 			req.Claims = append(req.Claims, c.Name)
 		}
 	}
 	req.Token = decision.ClientToken(d.ID, req.Group, req.Attempt)
 	return req, nil
+}
+
+// attempts is how many further attempts the outcome has for the claim.
+func attempts(o *decision.Outcome, claim string) int {
+	n := 0
+	for _, s := range o.Steps {
+		if s.Claim == claim && s.Attempt > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// offered are the types of the offerings, in the catalog's order.
+func offered(types []*catalog.InstanceType, list []decision.Offering) []*catalog.InstanceType {
+	names := map[string]bool{}
+	for _, o := range list {
+		names[o.InstanceType] = true
+	}
+	var out []*catalog.InstanceType
+	for _, t := range types {
+		if names[t.Name] {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (p *Pipeline) resolved(snap *cluster.Snapshot, class string) ([]*catalog.InstanceType, error) {
@@ -269,12 +338,26 @@ func (p *Pipeline) follow(ctx context.Context, snap *cluster.Snapshot, r *port.R
 		}
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Registered, Claim: next.Claim, Node: next.Node})
 	case lifecycle.Initialize:
+		if err := p.tag(ctx, node); err != nil {
+			return err
+		}
 		if err := p.Cluster.Initialize(ctx, next.Claim, next.Node); err != nil {
 			return fmt.Errorf("initialize NodeClaim %s: %w", next.Claim, err)
 		}
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Initialized, Claim: next.Claim, Node: next.Node})
 	case lifecycle.GiveUp, lifecycle.TimeOut:
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Failed, Claim: next.Claim, Message: next.Reason + ": " + next.Message})
+	}
+	return nil
+}
+
+// tag names the instance after its node and claim, which were not known when it
+// was launched (karpenter-provider-aws, pkg/controllers/nodeclaim/tagging).
+func (p *Pipeline) tag(ctx context.Context, n *cluster.Node) error {
+	id := instanceID(n.Claim.ProviderID)
+	err := p.Cloud.Tag(ctx, id, map[string]string{"Name": n.Name, nodeClaimTag: n.Claim.Name})
+	if err != nil && !isGone(err) {
+		return fmt.Errorf("tag instance %s: %w", id, err)
 	}
 	return nil
 }

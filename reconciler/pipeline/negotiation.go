@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/policy"
 	"github.com/reeve-project/reeve/reconciler/requirements"
@@ -16,7 +17,9 @@ import (
 
 // negotiation is propose and judge going back and forth over one snapshot.
 type negotiation struct {
-	w        *World
+	w *World
+	// snap is the snapshot that is planned on.
+	snap     *cluster.Snapshot
 	types    map[string]*resolvedTypes
 	notReady map[string]string
 	excluded scheduling.Exclusions
@@ -38,9 +41,9 @@ type negotiation struct {
 	admitted map[string]map[string]bool
 }
 
-func newNegotiation(w *World, types map[string]*resolvedTypes, notReady map[string]string) *negotiation {
+func newNegotiation(w *World, snap *cluster.Snapshot, types map[string]*resolvedTypes, notReady map[string]string) *negotiation {
 	return &negotiation{
-		w: w, types: types, notReady: notReady,
+		w: w, snap: snap, types: types, notReady: notReady,
 		excluded: scheduling.Exclusions{
 			Offerings: map[string][]scheduling.OfferingExclusion{},
 			Pods:      map[string]map[string]string{},
@@ -57,7 +60,7 @@ func (n *negotiation) input() scheduling.Input {
 	for class, t := range n.types {
 		types[class] = t.types
 	}
-	return scheduling.Input{Snapshot: n.w.Snapshot, Fleet: n.w.Fleet, Types: types, NotReady: n.notReady, Exclusions: n.excluded}
+	return scheduling.Input{Snapshot: n.snap, Fleet: n.w.Fleet, Types: types, NotReady: n.notReady, Exclusions: n.excluded}
 }
 
 // offerings asks the offering stage of each NodePool what must not be chosen
@@ -88,7 +91,7 @@ func (n *negotiation) offerings(ctx context.Context) error {
 // shut keeps every pending pod off a NodePool that policy gave no usable word
 // on: the stage fails closed.
 func (n *negotiation) shut(pool string, findings []decision.Finding) {
-	for _, pod := range n.w.Snapshot.Pending {
+	for _, pod := range n.snap.Pending {
 		n.keepOff(pool, pod.Key(), findings[0].Rule)
 	}
 	n.deny(pool, findings)
@@ -191,7 +194,7 @@ func (n *negotiation) propose() error {
 			pods += p.Claims[i].PodCount()
 		}
 		p.Reason = plural(pods, "pending pod")
-		p.Search = &decision.Search{Steps: n.plan.Steps, Pods: len(n.w.Snapshot.Pending), Shapes: n.plan.Shapes, Solver: n.plan.Solver}
+		p.Search = &decision.Search{Steps: n.plan.Steps, Pods: len(n.snap.Pending), Shapes: n.plan.Shapes, Solver: n.plan.Solver}
 		if err := group(p.Claims); err != nil {
 			return err
 		}

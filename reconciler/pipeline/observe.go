@@ -30,11 +30,16 @@ func (p *Pipeline) observe(ctx context.Context, now time.Time) (*cluster.Snapsho
 		}
 		snap.NodeClasses = append(snap.NodeClasses, &cluster.NodeClassStatus{Name: class.Name, Status: status})
 	}
+	snap.Interruptions = p.interruptions(snap)
 	p.unavailable = slices.DeleteFunc(p.unavailable, func(u cluster.Unavailable) bool { return !u.Until.After(now) })
 	snap.Unavailable = slices.Clone(p.unavailable)
 	snap.Recent = p.Ledger.Recent(now)
+	if err := p.look(ctx, snap); err != nil {
+		return nil, err
+	}
 	snap.Seal()
 	nominate(snap, p.open)
+	markRemoving(snap, p.open)
 	return snap, nil
 }
 
@@ -58,7 +63,7 @@ func (p *Pipeline) refreshCatalog(ctx context.Context) error {
 // differently and want one node more.
 func nominate(snap *cluster.Snapshot, open []*port.Record) {
 	pending := make(map[string]bool, len(snap.Pending))
-	for _, pod := range snap.Pending {
+	for _, pod := range append(movingPods(snap), snap.Pending...) {
 		pending[pod.Key()] = true
 	}
 	for _, r := range open {

@@ -29,7 +29,7 @@ func (w *World) Offerings(ctx context.Context) (*Offerings, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := newNegotiation(w, types, notReady)
+	n := newNegotiation(w, w.Snapshot, types, notReady)
 	out := &Offerings{}
 	if out.Before, err = scheduling.ChoicesOf(n.input()); err != nil {
 		return nil, err

@@ -25,14 +25,16 @@ import (
 	"github.com/reeve-project/reeve/reconciler/port"
 )
 
-// Deps are what a Pipeline acts through. All are required.
+// Deps are what a Pipeline acts through. All but Queue are required.
 type Deps struct {
 	Specs   port.Specs
 	Cluster port.Cluster
 	Cloud   port.Cloud
-	Ledger  port.Ledger
-	Clock   clock.PassiveClock
-	Log     *slog.Logger
+	// Queue announces interruptions; nil for none.
+	Queue  port.Queue
+	Ledger port.Ledger
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
 }
 
 // Options of a Pipeline.
@@ -78,6 +80,15 @@ type Pipeline struct {
 	batch   batch
 	// unavailable are offerings that EC2 refused.
 	unavailable []cluster.Unavailable
+	// instances are what EC2 says that runs; ending are those to be ended when
+	// the pass is over.
+	instances instances
+	ending    []ending
+	// messages of the queue that are not answered yet.
+	messages []received
+	// disrupted is when wasteful nodes were last looked for, and swept when the
+	// cloud was last swept.
+	disrupted, swept time.Time
 	// open are the decisions that are not closed, with outcomes as they stand
 	// here; dirty are those that the ledger does not have yet.
 	open  []*port.Record
@@ -178,6 +189,7 @@ func (p *Pipeline) reconcile(ctx context.Context, now time.Time) error {
 	if p.fleet == nil {
 		return nil
 	}
+	p.receive(ctx, now)
 	snap, err := p.observe(ctx, now)
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)
@@ -198,7 +210,27 @@ func (p *Pipeline) reconcile(ctx context.Context, now time.Time) error {
 	if err := p.record(ctx, snap, decisions); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	return p.act(ctx, snap, decisions)
+	return errors.Join(p.answered(ctx, snap), p.act(ctx, snap, decisions), p.tidy(ctx, snap))
+}
+
+// sweepEvery is how often what was made in AWS on the side is looked through.
+const sweepEvery = time.Minute
+
+// tidy removes what nobody needs any more: taints of decisions that were
+// dropped, and what was made in AWS on the side.
+func (p *Pipeline) tidy(ctx context.Context, snap *cluster.Snapshot) error {
+	if p.fleet.Cluster.Mode == fleet.Observe || p.stopped != nil {
+		return nil
+	}
+	err := p.untaintLeftovers(ctx, p.marked(snap))
+	if snap.Time.Sub(p.swept) < sweepEvery {
+		return err
+	}
+	p.swept = snap.Time
+	if serr := p.Cloud.Sweep(ctx, p.fleet.NodeClasses); serr != nil {
+		err = errors.Join(err, fmt.Errorf("sweep: %w", serr))
+	}
+	return err
 }
 
 // Stop records what is not recorded yet, pushes everything and closes the

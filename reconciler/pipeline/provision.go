@@ -12,18 +12,20 @@ import (
 // only grow, so it would end anyway; the bound keeps a pass short.
 const maxRounds = 4
 
-// Provision proposes nodes for the pending pods and lets the policies judge
+// Provision proposes nodes for the pending pods, and for those of nodes that
+// are going, and lets the policies judge
 // them, in rounds, until they agree: one decision for each NodePool that gets
 // nodes, and one for the pods that stay pending.
 func (w *World) Provision(ctx context.Context) ([]*decision.Decision, error) {
-	if len(w.Snapshot.Pending) == 0 {
-		return nil, nil
+	snap, err := w.planningSnapshot(ctx)
+	if err != nil || len(snap.Pending) == 0 {
+		return nil, err
 	}
 	types, notReady, err := w.resolve()
 	if err != nil {
 		return nil, err
 	}
-	n := newNegotiation(w, types, notReady)
+	n := newNegotiation(w, snap, types, notReady)
 	if err := n.offerings(ctx); err != nil {
 		return nil, err
 	}

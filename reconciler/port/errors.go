@@ -20,6 +20,8 @@ var (
 	ErrConflict = errors.New("ledger conflict")
 	// ErrBranchMissing: the branch is not on the remote.
 	ErrBranchMissing = errors.New("branch is missing")
+	// ErrTokenUsed: the client token of a launch was used with other parameters.
+	ErrTokenUsed = errors.New("client token was used with other parameters")
 	// ErrInsufficientCapacity: EC2 has none of what was asked for.
 	ErrInsufficientCapacity = errors.New("insufficient capacity")
 )

@@ -205,6 +205,14 @@ func (r *Replayer) again(ctx context.Context, e ledger.Entry) ([]*decision.Decis
 		return w.Provision(ctx)
 	case decision.Liveness:
 		return w.Liveness(ctx)
+	case decision.Interrupt:
+		return w.Interrupt(ctx)
+	case decision.Delete:
+		return w.Delete(ctx)
+	case decision.Reclaim:
+		return w.Reclaim(ctx)
+	case decision.Consolidate:
+		return w.Consolidate(ctx)
 	default:
 		return nil, fmt.Errorf("this release does not make decisions of kind %q", d.Kind)
 	}

@@ -109,8 +109,14 @@ func (p *problem) launchList(n *node, slack vector) *launchList {
 	if !slices.IsSortedFunc(options, compareOptions) {
 		slices.SortFunc(options, compareOptions)
 	}
-	options = l.filter(FilterCheapest, truncate(n, options))
+	options = l.filter(FilterCheapest, truncate(n, options, MaxLaunchable))
 	l.choose(options)
+	l.finish(n, options)
+	return l
+}
+
+// finish fills in what follows from the types of the list.
+func (l *launchList) finish(n *node, options []launchOption) {
 	l.daemons = n.pl.types[n.cand.t].overhead.list
 	l.types = make([]*catalog.InstanceType, 0, len(options))
 	for _, o := range options {
@@ -123,7 +129,6 @@ func (p *problem) launchList(n *node, slack vector) *launchList {
 	for _, s := range n.shares {
 		l.requests = l.requests.Plus(asked(s.g.shape).Times(s.n))
 	}
-	return l
 }
 
 func compareOptions(a, b launchOption) int {
@@ -232,23 +237,23 @@ func cheapestOf(in []launchOption, capacityType string) *catalog.Offering {
 
 // truncate keeps the cheapest types, and among them the variety that the pool
 // asks for.
-func truncate(n *node, options []launchOption) []launchOption {
-	if len(options) <= MaxLaunchable {
+func truncate(n *node, options []launchOption, most int) []launchOption {
+	if len(options) <= most {
 		return options
 	}
 	if !n.pl.minValues {
-		return options[:MaxLaunchable]
+		return options[:most]
 	}
 	needed := make([]bool, len(options))
 	v, count := newVariety(n.combo.reqs), 0
 	for i, o := range options {
-		if !v.reached() && count < MaxLaunchable && v.add(o.t.Requirements) {
+		if !v.reached() && count < most && v.add(o.t.Requirements) {
 			needed[i] = true
 			count++
 		}
 	}
 	var out []launchOption
-	spare := MaxLaunchable - count
+	spare := most - count
 	for i, o := range options {
 		if needed[i] || spare > 0 {
 			out = append(out, o)

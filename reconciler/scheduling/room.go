@@ -33,7 +33,7 @@ type room struct {
 // by name (Karpenter: scheduler.go, calculateExistingNodeClaims).
 func (p *problem) compileRooms() {
 	for _, n := range p.in.Snapshot.Nodes {
-		if n.Deleting {
+		if n.Deleting || n.Removing != "" {
 			continue
 		}
 		if r := p.newRoom(n); r != nil {

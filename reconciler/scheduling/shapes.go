@@ -69,9 +69,16 @@ type grouper struct {
 	buf     []byte
 }
 
-func (p *problem) group(pods []*cluster.Pod) {
-	gr := &grouper{problem: p, byShape: map[*cluster.Shape]*group{}, bySig: map[string]*group{}, classAt: map[string]int{}}
+// newGrouper shares its classes with other groupers of the problem that are
+// given the same map.
+func (p *problem) newGrouper(classAt map[string]int) *grouper {
+	gr := &grouper{problem: p, byShape: map[*cluster.Shape]*group{}, bySig: map[string]*group{}, classAt: classAt}
 	gr.class(class{})
+	return gr
+}
+
+func (p *problem) group(pods []*cluster.Pod) {
+	gr := p.newGrouper(map[string]int{})
 	nominated := p.nominations()
 	var last *cluster.Shape
 	var g *group

@@ -50,9 +50,11 @@ func Solve(in Input) (*Plan, error) {
 	return p.plan(), nil
 }
 
+var errNoInput = errors.New("a snapshot and a fleet are needed")
+
 func newProblem(in Input) (*problem, error) {
 	if in.Snapshot == nil || in.Fleet == nil {
-		return nil, errors.New("a snapshot and a fleet are needed")
+		return nil, errNoInput
 	}
 	fee, err := resources.ParsePrice(cmp.Or(in.Fleet.Cluster.Engine.NodeFee.String(), "0"))
 	if err != nil {
@@ -70,14 +72,19 @@ func newProblem(in Input) (*problem, error) {
 }
 
 func (p *problem) compile() {
+	p.compileParts()
+	p.group(p.in.Snapshot.Pending)
+	p.findConflicts()
+}
+
+// compileParts compiles everything but the pods.
+func (p *problem) compileParts() {
 	p.dims = dimensions(p.in.Snapshot)
 	p.anti = newAntiAffinity(p.in.Snapshot)
 	p.compileUnavailable()
 	p.compileDaemons()
 	p.compileRooms()
 	p.compilePools()
-	p.group(p.in.Snapshot.Pending)
-	p.findConflicts()
 }
 
 func (p *problem) plan() *Plan {

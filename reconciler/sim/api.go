@@ -29,20 +29,21 @@ type Kind string
 
 // The kinds that the simulated API server knows.
 const (
-	KindNamespace  Kind = "Namespace"
-	KindNode       Kind = "Node"
-	KindPod        Kind = "Pod"
-	KindDeployment Kind = "Deployment"
-	KindReplicaSet Kind = "ReplicaSet"
-	KindDaemonSet  Kind = "DaemonSet"
-	KindNodeClaim  Kind = "NodeClaim"
-	KindPDB        Kind = "PodDisruptionBudget"
-	KindNodePool   Kind = "NodePool"
-	KindNodeClass  Kind = "EC2NodeClass"
+	KindNamespace   Kind = "Namespace"
+	KindNode        Kind = "Node"
+	KindPod         Kind = "Pod"
+	KindDeployment  Kind = "Deployment"
+	KindReplicaSet  Kind = "ReplicaSet"
+	KindDaemonSet   Kind = "DaemonSet"
+	KindStatefulSet Kind = "StatefulSet"
+	KindNodeClaim   Kind = "NodeClaim"
+	KindPDB         Kind = "PodDisruptionBudget"
+	KindNodePool    Kind = "NodePool"
+	KindNodeClass   Kind = "EC2NodeClass"
 )
 
 // kinds in the order in which controllers look at them.
-var kinds = []Kind{KindNamespace, KindNode, KindPod, KindDeployment, KindReplicaSet, KindDaemonSet, KindNodePool, KindNodeClass, KindNodeClaim, KindPDB}
+var kinds = []Kind{KindNamespace, KindNode, KindPod, KindDeployment, KindReplicaSet, KindDaemonSet, KindStatefulSet, KindNodePool, KindNodeClass, KindNodeClaim, KindPDB}
 
 // kindOf is the kind of the object, empty for one that the API does not know.
 func kindOf(o Object) Kind {
@@ -59,6 +60,8 @@ func kindOf(o Object) Kind {
 		return KindReplicaSet
 	case *appsv1.DaemonSet:
 		return KindDaemonSet
+	case *appsv1.StatefulSet:
+		return KindStatefulSet
 	case *karpv1.NodeClaim:
 		return KindNodeClaim
 	case *policyv1.PodDisruptionBudget:
@@ -116,6 +119,8 @@ type API struct {
 	audit    []Write
 	events   []Event
 	onChange func(Kind)
+	// onUpdate is told of every object that is replaced by a newer version.
+	onUpdate func(old, now Object)
 }
 
 // table is the objects of one kind; keys are sorted.
@@ -125,7 +130,7 @@ type table struct {
 }
 
 func newAPI(c *Clock) *API {
-	a := &API{clock: c, tables: map[Kind]*table{}, made: map[types.UID]int64{}, onChange: func(Kind) {}}
+	a := &API{clock: c, tables: map[Kind]*table{}, made: map[types.UID]int64{}, onChange: func(Kind) {}, onUpdate: func(Object, Object) {}}
 	for _, k := range kinds {
 		a.tables[k] = &table{objects: map[string]Object{}}
 	}
@@ -219,6 +224,7 @@ func Update[T Object](a *API, actor, key, note string, f func(T) error) error {
 	kind := kindOf(c)
 	a.tables[kind].objects[key] = c
 	a.wrote(actor, "update", kind, key, note)
+	a.onUpdate(old, c)
 	if c.GetDeletionTimestamp() != nil && len(c.GetFinalizers()) == 0 && graceOf(c) == 0 {
 		a.remove(actor, kind, key)
 	}
@@ -263,6 +269,7 @@ func (a *API) delete(actor string, o Object, grace *int64) error {
 	c.SetResourceVersion(strconv.FormatInt(a.version, 10))
 	a.tables[kind].objects[key] = c
 	a.wrote(actor, "delete", kind, key, "")
+	a.onUpdate(o, c)
 	return nil
 }
 

@@ -12,7 +12,8 @@ import (
 
 // bindPods is the scheduler: it takes the pods that wait by priority and then
 // by age, and binds each to the best node it may run on. A pod that fits
-// nowhere gets the condition that says so. It never preempts.
+// nowhere gets the condition that says so, and room is made for it if pods of
+// lower priority are in its way.
 func (w *World) bindPods() {
 	pending := w.waiting()
 	if len(pending) == 0 {
@@ -24,8 +25,12 @@ func (w *World) bindPods() {
 			w.unscheduled(p, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")
 			continue
 		}
-		best, why := v.best(p, w.mostAllocated)
+		best, why := v.nominee(p), ""
 		if best == nil {
+			best, why = v.best(p, w.mostAllocated)
+		}
+		if best == nil {
+			w.nominate(v, p, w.preempt(v, p))
 			w.unscheduled(p, corev1.PodReasonUnschedulable, why)
 			continue
 		}
@@ -51,6 +56,8 @@ func (w *World) waiting() []*corev1.Pod {
 	slices.SortStableFunc(out, func(a, b *corev1.Pod) int {
 		return cmp.Or(
 			cmp.Compare(*b.Spec.Priority, *a.Spec.Priority),
+			// The room that was made for a pod is its own among equals.
+			compareBool(a.Status.NominatedNodeName == "", b.Status.NominatedNodeName == ""),
 			// Pods of one instant have an order too.
 			cmp.Compare(w.API.made[a.UID], w.API.made[b.UID]),
 		)
@@ -122,6 +129,7 @@ func (v *View) score(pod *corev1.Pod, n *nodeView, most bool) int64 {
 func (w *World) bind(p *corev1.Pod, node string) {
 	w.must(Update(w.API, actorScheduler, KeyOf(p), "bind to "+node, func(c *corev1.Pod) error {
 		c.Spec.NodeName = node
+		c.Status.NominatedNodeName = ""
 		setPodCondition(c, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: w.API.stamp()})
 		return nil
 	}))

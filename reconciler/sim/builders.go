@@ -20,6 +20,20 @@ func NewDeployment(namespace, name string, replicas int32, requests corev1.Resou
 	}
 }
 
+// NewStatefulSet is a StatefulSet whose pods have the label app=<name>, one
+// container and the requests.
+func NewStatefulSet(namespace, name string, replicas int32, requests corev1.ResourceList) *appsv1.StatefulSet {
+	labels := map[string]string{"app": name}
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: podTemplate(labels, name, requests),
+		},
+	}
+}
+
 // NewDaemonSet is a DaemonSet in kube-system that tolerates everything and is
 // critical for nodes, as kube-proxy and the network plugin are.
 func NewDaemonSet(name string, requests corev1.ResourceList) *appsv1.DaemonSet {

@@ -76,8 +76,12 @@ type Cloud struct {
 	pools     map[Pool]int
 	launches  map[string]*launch
 	instances []*instance
-	// onLaunch is told of every launch right before it happens.
-	onLaunch []func(port.LaunchRequest)
+	// queue is told of what happens to instances; nil until Attach.
+	queue *Queue
+	// onLaunch is told of every launch right before it happens, onTerminate of
+	// every instance that Reeve terminates.
+	onLaunch    []func(port.LaunchRequest)
+	onTerminate []func(*instance)
 }
 
 var _ port.Cloud = (*Cloud)(nil)
@@ -155,7 +159,7 @@ func (c *Cloud) Instances(ctx context.Context) ([]port.Instance, error) {
 func (c *Cloud) list() []port.Instance {
 	var out []port.Instance
 	for _, in := range c.instances {
-		if !in.managed && in.Tags[ec2v1.EKSClusterNameTagKey] == c.options.Cluster && in.Tags[karpv1.NodePoolLabelKey] != "" && in.State != "terminated" {
+		if !in.managed && in.Tags[ec2v1.EKSClusterNameTagKey] == c.options.Cluster && in.Tags[karpv1.NodePoolLabelKey] != "" && in.State != stateTerminated {
 			out = append(out, in.value())
 		}
 	}
@@ -174,7 +178,12 @@ func (in *instance) value() port.Instance {
 func (c *Cloud) Terminate(ctx context.Context, ids []string) error {
 	return c.world.call(ctx, "cloud", "Terminate", strings.Join(ids, ","), func() error {
 		for _, id := range ids {
-			c.Kill(id)
+			if in := c.find(id); in != nil && in.alive() {
+				for _, f := range c.onTerminate {
+					f(in)
+				}
+				c.Kill(id)
+			}
 		}
 		return nil
 	})
@@ -183,14 +192,11 @@ func (c *Cloud) Terminate(ctx context.Context, ids []string) error {
 // Tag adds tags to the instance.
 func (c *Cloud) Tag(ctx context.Context, id string, tags map[string]string) error {
 	return c.world.call(ctx, "cloud", "Tag", id, func() error {
-		i := slices.IndexFunc(c.instances, func(in *instance) bool { return in.ID == id })
-		if i < 0 {
+		in := c.find(id)
+		if in == nil {
 			return fmt.Errorf("instance %s: %w", id, port.ErrNotFound)
 		}
-		in := c.instances[i]
-		in.Tags = maps.Clone(in.Tags)
-		maps.Copy(in.Tags, tags)
-		in.Claim = in.Tags[tagClaim]
+		in.tag(tags)
 		return nil
 	})
 }
@@ -198,30 +204,6 @@ func (c *Cloud) Tag(ctx context.Context, id string, tags map[string]string) erro
 // Sweep has nothing to remove: the account in memory has no launch templates
 // and no instance profiles.
 func (c *Cloud) Sweep(context.Context, []*ec2v1.EC2NodeClass) error { return nil }
-
-// Kill ends an instance whoever asked for it: its machine stops at once. One
-// that is gone stays gone.
-func (c *Cloud) Kill(id string) {
-	i := slices.IndexFunc(c.instances, func(in *instance) bool { return in.ID == id })
-	if i < 0 || c.instances[i].State == "shutting-down" || c.instances[i].State == "terminated" {
-		return
-	}
-	in := c.instances[i]
-	in.State = "shutting-down"
-	c.world.Stop(in.ProviderID)
-	c.world.Clock.After(shutdownTime, func() { in.State = "terminated" })
-}
-
-// start puts the instance in the account and boots its machine.
-func (c *Cloud) start(in *instance, boot Boot, m Machine) {
-	c.instances = append(c.instances, in)
-	c.world.Clock.After(pendingTime, func() {
-		if in.State == "pending" {
-			in.State = "running"
-		}
-	})
-	c.world.Start(m, boot)
-}
 
 // nodeName is what EKS names the node of the nth instance of the account.
 func (c *Cloud) nodeName(n int) string {
@@ -249,7 +231,7 @@ func (c *Cloud) AddManaged(group, instanceType, zone string) (string, error) {
 	}
 	n := len(c.instances)
 	in := &instance{managed: true, Instance: c.instanceOf(it, it.Offerings[i], "i-0"+HexID("managed", group, n))}
-	in.State = "running"
+	in.State = stateRunning
 	labels := maps.Clone(in.Labels)
 	delete(labels, karpv1.CapacityTypeLabelKey)
 	labels["eks.amazonaws.com/nodegroup"] = group
@@ -283,7 +265,8 @@ func (c *Cloud) instanceOf(it *catalog.InstanceType, o catalog.Offering, id stri
 	labels[karpv1.CapacityTypeLabelKey] = o.CapacityType
 	return port.Instance{
 		ID: id, ProviderID: "aws:///" + o.Zone + "/" + id, InstanceType: it.Name, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price,
-		Capacity: it.Capacity, Allocatable: it.Allocatable, Labels: labels, Launched: c.world.Now(), State: "pending",
+		Capacity: it.Capacity, Allocatable: it.Allocatable, Labels: labels, Launched: c.world.Now(), State: statePending,
+		Group: -1,
 	}
 }
 

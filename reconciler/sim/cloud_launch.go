@@ -14,7 +14,6 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/catalog"
-	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/port"
 	"github.com/reeve-project/reeve/reconciler/requirements"
@@ -26,8 +25,8 @@ const (
 	codeUnsupported = "Unsupported"
 )
 
-// Launch launches one instance for each claim, each of the cheapest offering
-// that EC2 has capacity of. The same token with the same input gives the same
+// Launch launches as many instances as there are claims, each of the cheapest
+// offering that EC2 has capacity of. The same token with the same input gives the same
 // answer and launches nothing; with another input it is a terminal error.
 func (c *Cloud) Launch(ctx context.Context, req port.LaunchRequest) (port.LaunchResult, error) {
 	var out port.LaunchResult
@@ -53,7 +52,7 @@ func (c *Cloud) launch(req port.LaunchRequest) (port.LaunchResult, error) {
 	}
 	if earlier, ok := c.launches[req.Token]; ok {
 		if earlier.input != string(input) {
-			return port.LaunchResult{}, port.Terminal(fmt.Errorf("IdempotentParameterMismatch: the client token %s was used with other parameters: use the next attempt's", req.Token))
+			return port.LaunchResult{}, fmt.Errorf("IdempotentParameterMismatch: token %s: %w", req.Token, port.ErrTokenUsed)
 		}
 		return c.again(earlier), nil
 	}
@@ -70,16 +69,16 @@ func (c *Cloud) launch(req port.LaunchRequest) (port.LaunchResult, error) {
 	return c.again(l), nil
 }
 
-// again is the answer with the instances as they are now.
+// again is the answer with the instances as they are now, by id: EC2 answers in
+// the order of nothing that a caller could rely on.
 func (c *Cloud) again(l *launch) port.LaunchResult {
 	out := port.LaunchResult{Refused: slices.Clone(l.result.Refused)}
 	for _, in := range l.result.Instances {
-		for _, have := range c.instances {
-			if have.ID == in.ID {
-				out.Instances = append(out.Instances, have.value())
-			}
+		if have := c.find(in.ID); have != nil {
+			out.Instances = append(out.Instances, have.value())
 		}
 	}
+	slices.SortFunc(out.Instances, func(a, b port.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
 
@@ -183,16 +182,12 @@ func (c *Cloud) fulfil(req port.LaunchRequest, candidates []candidate) port.Laun
 	return out
 }
 
-// boot launches the instance for one claim of the request.
-func (c *Cloud) boot(req port.LaunchRequest, claim int, cand candidate) *instance {
-	in := &instance{Instance: c.instanceOf(cand.it, cand.offer, "i-0"+HexID(req.Token, claim))}
+// boot launches the nth instance of the request. Nothing says which of the
+// claims it is for: EC2 knows only the tags of the whole call.
+func (c *Cloud) boot(req port.LaunchRequest, n int, cand candidate) *instance {
+	in := &instance{Instance: c.instanceOf(cand.it, cand.offer, "i-0"+HexID(req.Token, n))}
 	in.ImageID = cand.image
-	in.Tags = maps.Clone(req.Tags)
-	if in.Tags == nil {
-		in.Tags = map[string]string{}
-	}
-	in.Tags[tagClaim] = req.Claims[claim]
-	in.Claim, in.Decision = req.Claims[claim], in.Tags[cluster.DecisionAnnotation]
+	in.tag(req.Tags)
 	m := c.machine(in, c.nodeName(len(c.instances)), kubeletLabels(in.Labels, req.Template.Labels))
 	// The bootstrap of the image registers with all taints, and says so by the
 	// label, so that registration does not bring back what was removed since.

@@ -22,8 +22,9 @@ import (
 func summary(r port.LaunchResult) []string {
 	var out []string
 	for _, in := range r.Instances {
-		out = append(out, fmt.Sprintf("%s: %s %s %s %s", in.Claim, in.InstanceType, in.Zone, in.CapacityType, in.Price))
+		out = append(out, fmt.Sprintf("%s %s %s %s", in.InstanceType, in.Zone, in.CapacityType, in.Price))
 	}
+	slices.Sort(out)
 	for _, f := range r.Refused {
 		out = append(out, fmt.Sprintf("refused %s %s: %s", f.Offering.InstanceType, f.Offering.Zone, f.Code))
 	}
@@ -39,18 +40,18 @@ func TestLaunchTakesTheCheapestWithCapacity(t *testing.T) {
 		want  []string
 	}{
 		{"the first of equal prices by name of the zone", nil, nil,
-			[]string{"x: c5a.2xlarge ap-northeast-2a on-demand $0.344/h", "y: c5a.2xlarge ap-northeast-2a on-demand $0.344/h"}},
+			[]string{"c5a.2xlarge ap-northeast-2a on-demand $0.344/h", "c5a.2xlarge ap-northeast-2a on-demand $0.344/h"}},
 		{"the next pool when one runs out", map[Pool]int{{c5, zoneA, "on-demand"}: 1}, nil,
-			[]string{"x: c5a.2xlarge ap-northeast-2a on-demand $0.344/h", "y: c5a.2xlarge ap-northeast-2b on-demand $0.344/h",
+			[]string{"c5a.2xlarge ap-northeast-2a on-demand $0.344/h", "c5a.2xlarge ap-northeast-2b on-demand $0.344/h",
 				"refused c5a.2xlarge ap-northeast-2a: InsufficientInstanceCapacity"}},
 		{"some claims get nothing", map[Pool]int{{c5, zoneA, "on-demand"}: 0, {c5, zoneB, "on-demand"}: 0, {m5, zoneA, "on-demand"}: 1}, nil,
-			[]string{"x: m5.2xlarge ap-northeast-2a on-demand $0.472/h", "refused c5a.2xlarge ap-northeast-2a: InsufficientInstanceCapacity",
+			[]string{"m5.2xlarge ap-northeast-2a on-demand $0.472/h", "refused c5a.2xlarge ap-northeast-2a: InsufficientInstanceCapacity",
 				"refused c5a.2xlarge ap-northeast-2b: InsufficientInstanceCapacity", "refused m5.2xlarge ap-northeast-2a: InsufficientInstanceCapacity"}},
 		{"no capacity at all", map[Pool]int{{c5, zoneA, "on-demand"}: 0, {c5, zoneB, "on-demand"}: 0, {m5, zoneA, "on-demand"}: 0}, nil,
 			[]string{"refused c5a.2xlarge ap-northeast-2a: InsufficientInstanceCapacity", "refused c5a.2xlarge ap-northeast-2b: InsufficientInstanceCapacity",
 				"refused m5.2xlarge ap-northeast-2a: InsufficientInstanceCapacity"}},
 		{"a pool of another capacity type does not matter", map[Pool]int{{c5, zoneA, "spot"}: 0}, func(r *port.LaunchRequest) { r.Claims = r.Claims[:1] },
-			[]string{"x: c5a.2xlarge ap-northeast-2a on-demand $0.344/h"}},
+			[]string{"c5a.2xlarge ap-northeast-2a on-demand $0.344/h"}},
 		{"what EC2 does not sell is refused", nil, func(r *port.LaunchRequest) {
 			r.Claims = r.Claims[:1]
 			r.Offerings = []decision.Offering{{InstanceType: "m0.large", Zone: zoneA, CapacityType: "on-demand"}, {InstanceType: "c7g.large", Zone: zoneA, CapacityType: "on-demand"}}
@@ -89,7 +90,7 @@ func TestTheSameTokenLaunchesOnce(t *testing.T) {
 	if n := len(e.cloud.list()); n != 2 {
 		t.Errorf("%d instances run", n)
 	}
-	if _, err := e.cloud.Launch(ctx, e.request(t, "token", "x")); !port.IsTerminal(err) || !strings.Contains(err.Error(), "IdempotentParameterMismatch") {
+	if _, err := e.cloud.Launch(ctx, e.request(t, "token", "x")); !errors.Is(err, port.ErrTokenUsed) || !strings.Contains(err.Error(), "IdempotentParameterMismatch") {
 		t.Errorf("another input with the same token: %v", err)
 	}
 	other, err := e.cloud.Launch(ctx, e.request(t, "token2", "z"))
@@ -153,7 +154,7 @@ func TestInstancesAreListedAsTheyAre(t *testing.T) {
 		check(t, err)
 		var out []string
 		for _, in := range list {
-			if in.ID != id || in.Decision != "d1" || in.Claim != "x" || in.ProviderID != "aws:///"+zoneA+"/"+id {
+			if in.ID != id || in.Decision != "d1" || in.Claim != "" || in.Group != -1 || in.ProviderID != "aws:///"+zoneA+"/"+id {
 				t.Errorf("instance %+v", in)
 			}
 			out = append(out, in.State)
@@ -176,23 +177,27 @@ func TestInstancesAreListedAsTheyAre(t *testing.T) {
 
 func TestBootsThatFail(t *testing.T) {
 	e := newEstate(t, func(o *CloudOptions) {
-		o.Boot = func(in port.Instance) Boot {
-			return map[string]Boot{"never": {Never: true}, "unready": {NeverReady: true}, "slow": {Join: time.Minute}}[in.Claim]
+		boots := []Boot{{Never: true}, {NeverReady: true}, {Join: time.Minute}, {}}
+		o.Boot = func(port.Instance) Boot {
+			next := boots[0]
+			boots = boots[1:]
+			return next
 		}
 	})
-	e.provision(t, 90, "never", "unready", "slow", "good")
+	e.provision(t, 90, "a", "b", "c", "d")
 	s, err := e.cluster.Snapshot(ctx)
 	check(t, err)
 	var got []string
 	for _, n := range s.Nodes {
 		c := n.Claim.Conditions
-		got = append(got, fmt.Sprintf("%s joined=%v ready=%v registered=%v initialized=%v", n.Claim.Name, n.Name != "", n.Ready, c.Registered, c.Initialized))
+		got = append(got, fmt.Sprintf("joined=%v ready=%v registered=%v initialized=%v", n.Name != "", n.Ready, c.Registered, c.Initialized))
 	}
+	slices.Sort(got)
 	want := []string{
-		"good joined=true ready=true registered=true initialized=true",
-		"never joined=false ready=false registered=false initialized=false",
-		"slow joined=true ready=true registered=true initialized=true",
-		"unready joined=true ready=false registered=true initialized=false",
+		"joined=false ready=false registered=false initialized=false",
+		"joined=true ready=false registered=true initialized=false",
+		"joined=true ready=true registered=true initialized=true",
+		"joined=true ready=true registered=true initialized=true",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -342,7 +347,7 @@ func TestPricesCanChange(t *testing.T) {
 	e.cloud.SetCatalog(changed)
 	res, err := e.cloud.Launch(ctx, e.request(t, "token", "x"))
 	check(t, err)
-	if diff := cmp.Diff([]string{"x: m5.2xlarge ap-northeast-2a on-demand $0.5/h"}, summary(res)); diff != "" {
+	if diff := cmp.Diff([]string{"m5.2xlarge ap-northeast-2a on-demand $0.5/h"}, summary(res)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,12 @@ import (
 // Cluster is the World's API server as a port.Cluster.
 type Cluster struct {
 	world *World
-	// onCreate is told of every claim right before it is created.
+	// onCreate is told of every claim right before it is created, onEvict of
+	// every pod right after its eviction, as it was before, onDelete of every
+	// pod right before it is deleted past its budgets.
 	onCreate []func(*karpv1.NodeClaim)
+	onEvict  []func(*corev1.Pod)
+	onDelete []func(*corev1.Pod, time.Duration)
 }
 
 var _ port.Cluster = (*Cluster)(nil)
@@ -281,14 +286,24 @@ func (c *Cluster) Label(ctx context.Context, node, key, value string) error {
 	})
 }
 
-// SetCondition sets a condition of the claim.
+// SetCondition sets a condition of the claim. One that it has is not written
+// again.
 func (c *Cluster) SetCondition(ctx context.Context, claim string, cond port.Condition) error {
 	return c.write(ctx, "SetCondition", claim, func() error {
-		return Update(c.world.API, actorReeve, claim, cond.Type, func(nc *karpv1.NodeClaim) error {
-			status := metav1.ConditionFalse
-			if cond.True {
-				status = metav1.ConditionTrue
+		have, err := Get[*karpv1.NodeClaim](c.world.API, claim)
+		if err != nil {
+			return err
+		}
+		status := metav1.ConditionFalse
+		if cond.True {
+			status = metav1.ConditionTrue
+		}
+		for _, o := range have.Status.Conditions {
+			if o.Type == cond.Type && o.Status == status && o.Reason == cmp.Or(cond.Reason, cond.Type) && o.Message == cond.Message {
+				return nil
 			}
+		}
+		return Update(c.world.API, actorReeve, claim, cond.Type, func(nc *karpv1.NodeClaim) error {
 			lifecycle.SetCondition(nc, cond.Type, status, cond.Reason, cond.Message, c.world.API.stamp().Time)
 			return nil
 		})
@@ -301,6 +316,9 @@ func (c *Cluster) DeletePod(ctx context.Context, pod *cluster.Pod, grace time.Du
 		have, err := Get[*corev1.Pod](c.world.API, pod.Key())
 		if err != nil || string(have.UID) != pod.UID {
 			return gone(err)
+		}
+		for _, f := range c.onDelete {
+			f(have, grace)
 		}
 		return gone(Delete[*corev1.Pod](c.world.API, actorReeve, pod.Key(), new(int64(grace.Seconds()))))
 	})
@@ -333,6 +351,11 @@ func (c *Cluster) Evict(ctx context.Context, pod *cluster.Pod) error {
 		if apierrors.IsInternalError(err) {
 			// Not now, and not before somebody mends the budgets.
 			return errors.Join(port.ErrBlocked, err)
+		}
+		if err == nil && have.DeletionTimestamp == nil {
+			for _, f := range c.onEvict {
+				f(have)
+			}
 		}
 		return err
 	})

@@ -2,8 +2,10 @@
 // ports that the pipeline uses in production.
 //
 // A World holds an API server (objects with finalizers, deletion timestamps and
-// garbage collection), the controllers that matter to nodes (Deployments,
-// DaemonSets, the kubelet, the scheduler) and EC2. Nothing in it runs by
+// garbage collection) and the controllers that matter to nodes: those of
+// Deployments, StatefulSets and DaemonSets, the kubelet, the scheduler with
+// preemption, those that find nodes lost and end pods by taints. A Cloud is EC2
+// with its instances, and a Queue has its messages. Nothing in it runs by
 // itself: time passes only in Advance and RunUntil, and the same calls give the
 // same writes byte for byte.
 //

@@ -11,7 +11,7 @@ import (
 
 // Call is one call of a port, for a script that makes some of them fail.
 type Call struct {
-	// Port is "cluster", "cloud" or "spool".
+	// Port is "cluster", "cloud", "queue" or "spool".
 	Port string
 	// Op is the method: "CreateClaim". A method that writes several objects
 	// makes a call of its own for each further write: "Register/claim".

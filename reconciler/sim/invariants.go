@@ -36,25 +36,37 @@ func (v Violation) String() string {
 // server, EC2 and the ledger's repository, and never the memory of the pipeline.
 type Invariants struct {
 	// OrphanGrace is how old an instance without claim may get before it is a
-	// violation; 5 minutes unless set.
+	// violation; a minute unless set. Reeve is to reclaim it after half of
+	// that.
 	OrphanGrace time.Duration
 	// DaemonGrace is how long a daemon may wait on an initialized node before
 	// it is a violation; 1 minute unless set.
 	DaemonGrace time.Duration
+	// PodGrace is how long a pod that a node could help may wait before it is a
+	// violation; for ever unless set.
+	PodGrace time.Duration
+	// Removing are the subjects of the open decisions that remove something:
+	// names of nodes and claims, and ids of instances. What depends on it is
+	// not checked while it is nil.
+	Removing func() map[string]bool
 
 	world *World
 	cloud *Cloud
 	repo  Repository
 	found []Violation
 	seen  map[string]bool
-	// waiting is since when each daemon waits.
-	waiting map[string]time.Time
+	// since is from when on each thing has been seen that may not last, and
+	// round the number of the Check that saw it last.
+	since map[string]sighting
+	round int
+	// asked are the claims that instances were launched for, by call.
+	asked map[launchKey]map[string]bool
 }
 
 // Watch begins to watch: every claim and every launch is held against the
 // repository at the moment it happens.
 func Watch(cl *Cluster, cloud *Cloud, repo Repository) *Invariants {
-	i := &Invariants{OrphanGrace: 5 * time.Minute, DaemonGrace: time.Minute, world: cl.world, cloud: cloud, repo: repo, seen: map[string]bool{}, waiting: map[string]time.Time{}}
+	i := &Invariants{OrphanGrace: time.Minute, DaemonGrace: time.Minute, world: cl.world, cloud: cloud, repo: repo, seen: map[string]bool{}, since: map[string]sighting{}, asked: map[launchKey]map[string]bool{}}
 	cl.onCreate = append(cl.onCreate, func(nc *karpv1.NodeClaim) {
 		id := nc.Annotations[cluster.DecisionAnnotation]
 		if id == "" || !repo.Recorded(id) {
@@ -62,10 +74,14 @@ func Watch(cl *Cluster, cloud *Cloud, repo Repository) *Invariants {
 		}
 	})
 	cloud.onLaunch = append(cloud.onLaunch, func(req port.LaunchRequest) {
+		i.ask(req)
 		if !repo.Recorded(req.Decision) {
 			i.add("launch-before-record", "%d instances are launched for decision %q, which is not recorded", len(req.Claims), req.Decision)
 		}
 	})
+	cl.onEvict = append(cl.onEvict, i.evicted)
+	cl.onDelete = append(cl.onDelete, i.deleted)
+	cloud.onTerminate = append(cloud.onTerminate, i.terminated)
 	return i
 }
 
@@ -83,10 +99,9 @@ func (i *Invariants) add(rule, format string, args ...any) {
 // Check looks at the cluster and the cloud as they are now. Call it as often as
 // time passes; what it finds is added to Found.
 func (i *Invariants) Check() {
-	claims := map[string]*karpv1.NodeClaim{}
+	i.round++
 	byInstance := map[string]string{}
 	for _, nc := range List[*karpv1.NodeClaim](i.world.API) {
-		claims[nc.Name] = nc
 		if id := nc.Status.ProviderID; id != "" {
 			if other, ok := byInstance[id]; ok {
 				i.add("instance-of-two-claims", "%s and %s both have instance %s", other, nc.Name, id)
@@ -94,31 +109,16 @@ func (i *Invariants) Check() {
 			byInstance[id] = nc.Name
 		}
 	}
-	i.checkInstances(claims)
+	claimed := i.checkInstances(byInstance)
 	i.checkClaimsHaveInstances()
 	i.checkNodes()
+	i.checkNodesHaveClaims(claimed)
+	i.checkTaints(byInstance)
 	i.checkDaemons()
+	i.checkPodsAreHelped()
 	for _, e := range i.world.API.Events() {
 		if e.Reason == "Bug" {
 			i.add("simulation", "%s", e.Message)
-		}
-	}
-}
-
-// checkInstances: an instance belongs to a claim, or is young; and no claim has
-// two.
-func (i *Invariants) checkInstances(claims map[string]*karpv1.NodeClaim) {
-	first := map[string]string{}
-	for _, in := range i.cloud.list() {
-		if in.State == "shutting-down" {
-			continue
-		}
-		if other, ok := first[in.Claim]; ok {
-			i.add("launched-twice", "instances %s and %s were both launched for NodeClaim %s", other, in.ID, in.Claim)
-		}
-		first[in.Claim] = in.ID
-		if age := i.world.Clock.Since(in.Launched); claims[in.Claim] == nil && age > i.OrphanGrace {
-			i.add("orphan", "instance %s runs for NodeClaim %s, which is not there", in.ID, in.Claim)
 		}
 	}
 }
@@ -179,25 +179,20 @@ func (v *View) misplaced(pod *corev1.Pod, n *nodeView) string {
 	return filterVolumes(v, pod, n)
 }
 
-// checkDaemons: room was left for the daemons of every node of ours.
-func (i *Invariants) checkDaemons() {
-	nodes := map[string]bool{}
-	for _, n := range List[*corev1.Node](i.world.API) {
-		nodes[n.Name] = n.Labels[karpv1.NodeInitializedLabelKey] == "true" && n.DeletionTimestamp == nil
+// sighting is since when something has been there, as of a round.
+type sighting struct {
+	since time.Time
+	round int
+}
+
+// lasts says whether what the key names has been there in every Check for
+// longer than the time.
+func (i *Invariants) lasts(key string, d time.Duration) bool {
+	s, ok := i.since[key]
+	if !ok || s.round < i.round-1 {
+		s.since = i.world.Now()
 	}
-	for _, p := range List[*corev1.Pod](i.world.API) {
-		key := string(p.UID)
-		if p.Spec.NodeName != "" || !nodes[daemonNode(p)] || p.DeletionTimestamp != nil {
-			delete(i.waiting, key)
-			continue
-		}
-		since, ok := i.waiting[key]
-		if !ok {
-			since = i.world.Now()
-			i.waiting[key] = since
-		}
-		if i.world.Clock.Since(since) > i.DaemonGrace {
-			i.add("daemon-without-room", "daemon %s finds no room on its node %s", KeyOf(p), daemonNode(p))
-		}
-	}
+	s.round = i.round
+	i.since[key] = s
+	return i.world.Clock.Since(s.since) > d
 }

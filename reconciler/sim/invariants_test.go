@@ -54,18 +54,20 @@ func TestInvariantsFindWhatIsWrong(t *testing.T) {
 				_, err := e.cloud.Launch(ctx, req)
 				check(t, err)
 			}
+			e.cloud.Kill(e.cloud.list()[0].ID)
 		}, []string{`launch-before-record: 1 instances are launched for decision "d9", which is not recorded`}},
 		{"an instance whose claim is gone", func(e *estate, t *testing.T) {
 			_, err := e.cloud.Launch(ctx, e.request(t, "t", "c"))
 			check(t, err)
-		}, []string{"orphan: instance ID runs for NodeClaim c, which is not there"}},
+		}, []string{`orphan: instance ID of decision "d1" runs and no NodeClaim names it`, "node-without-claim: no NodeClaim names the instance PROVIDER of node NODE"}},
 		{"a claim that was launched twice", func(e *estate, t *testing.T) {
 			check(t, e.cluster.CreateClaim(ctx, claimOf("c", "d1", "0")))
 			for _, token := range []string{"t1", "t2"} {
 				_, err := e.cloud.Launch(ctx, e.request(t, token, "c"))
 				check(t, err)
 			}
-		}, []string{"launched-twice: instances ID and ID were both launched for NodeClaim c"}},
+		}, []string{`launched-twice: 2 instances run for the 1 claims of decision "d1", group ""`,
+			`orphan: instance ID of decision "d1" runs and no NodeClaim names it`, "node-without-claim: no NodeClaim names the instance PROVIDER of node NODE"}},
 		{"two claims with one instance, which never was", func(e *estate, t *testing.T) {
 			for _, name := range []string{"c", "d"} {
 				check(t, e.cluster.CreateClaim(ctx, claimOf(name, "d1", "0")))
@@ -98,16 +100,57 @@ func TestInvariantsFindWhatIsWrong(t *testing.T) {
 				setTaint(n, taint("karpenter.sh/disrupted:NoSchedule"))
 				return nil
 			}))
+			e.removing = map[string]bool{"n": true}
 		}, nil},
 		{"a daemon that finds no room", func(e *estate, t *testing.T) {
 			small(e, t)
-			bound(e, t, pod(on("n")))
+			bound(e, t, pod(on("n"), critical))
 			check(t, Update(e.API, "test", "n", "", func(n *corev1.Node) error {
 				n.Labels = with(n.Labels, karpv1.NodeInitializedLabelKey, "true")
 				return nil
 			}))
 			check(t, e.Apply(NewDaemonSet("proxy", amounts("cpu=100m"))))
 		}, []string{"daemon-without-room: daemon kube-system/NAME finds no room on its node n"}},
+		{"a node whose claim was let go without it", func(e *estate, t *testing.T) {
+			e.provision(t, 60, "c")
+			e.cloud.Kill(e.cloud.list()[0].ID)
+			check(t, e.Delete(KindNodeClaim, "c"))
+			check(t, Update(e.API, "test", "c", "", func(nc *karpv1.NodeClaim) error { nc.Finalizers = nil; return nil }))
+		}, []string{"node-without-claim: no NodeClaim names the instance PROVIDER of node NODE"}},
+		{"a node that is tainted and removed by nobody", func(e *estate, t *testing.T) {
+			e.provision(t, 60, "a", "b", "c")
+			for _, n := range List[*corev1.Node](e.API) {
+				check(t, e.cluster.Taint(ctx, n.Name, disruptedTaint))
+			}
+			e.removing = map[string]bool{"a": true, snapshot(t, e).Node("b").Name: true}
+		}, []string{"tainted-for-nothing: node NODE is tainted karpenter.sh/disrupted and no open decision removes it"}},
+		{"a pod that no node is made for", func(e *estate, t *testing.T) { check(t, e.Apply(pod())) },
+			[]string{"pod-waits: pod default/p waits for a node for more than 5m0s"}},
+		{"an eviction past what protects a pod", func(e *estate, t *testing.T) {
+			small(e, t)
+			check(t, e.Apply(pod(annotated("karpenter.sh/do-not-disrupt", "1h"), requests(""))))
+			pass(t, e.World, 10*time.Second)
+			pods, err := e.cluster.Pods(ctx, "n")
+			check(t, err)
+			check(t, e.cluster.Evict(ctx, pods[0]))
+		}, []string{"evicted-protected: pod default/p is evicted, though karpenter.sh/do-not-disrupt protects it"}},
+		{"deletions that the grace period of no node asks for", func(e *estate, t *testing.T) {
+			small(e, t)
+			check(t, e.Apply(pod(requests(""))))
+			pass(t, e.World, 10*time.Second)
+			pods, err := e.cluster.Pods(ctx, "n")
+			check(t, err)
+			check(t, e.cluster.DeletePod(ctx, pods[0], 0))
+		}, []string{"deleted-without-grace: pod default/p is deleted with a grace of 0s",
+			"deleted-too-early: pod default/p is deleted past its budgets, and its node n has more time than its grace of 30s"}},
+		{"an instance that is terminated under a pod", func(e *estate, t *testing.T) {
+			check(t, e.Apply(pod()))
+			e.provision(t, 60, "c")
+			check(t, e.cluster.DeleteClaim(ctx, "c"))
+			check(t, e.cloud.Terminate(ctx, []string{e.cloud.list()[0].ID}))
+			pass(t, e.World, time.Minute)
+			check(t, e.cluster.Finalize(ctx, "c"))
+		}, []string{"terminated-with-pods: instance ID is terminated while pod default/p is on its node NODE"}},
 		{"a mistake of the simulation itself", func(e *estate, t *testing.T) {
 			e.must(errTest)
 		}, []string{"simulation: mistake"}},
@@ -116,7 +159,9 @@ func TestInvariantsFindWhatIsWrong(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			e := newEstate(t)
 			inv := Watch(e.cluster, e.cloud, book{"d1": true})
+			inv.PodGrace = 5 * time.Minute
 			tc.do(e, t)
+			inv.Removing = func() map[string]bool { return e.removing }
 			for range 4 {
 				check(t, e.Clock.Advance(2*time.Minute))
 				inv.Check()
@@ -128,6 +173,12 @@ func TestInvariantsFindWhatIsWrong(t *testing.T) {
 				for i, w := range words {
 					if strings.HasPrefix(w, "i-0") {
 						words[i] = "ID"
+					}
+					if strings.HasPrefix(w, "aws:///ap-") {
+						words[i] = "PROVIDER"
+					}
+					if strings.HasPrefix(w, "ip-10-0-0-") {
+						words[i] = "NODE"
 					}
 					if strings.HasPrefix(w, "kube-system/proxy-") {
 						words[i] = "kube-system/NAME"
@@ -277,4 +328,45 @@ func TestPlacementsOnNodesThatAreOnTheirWay(t *testing.T) {
 	judge("registered", true)
 	pass(t, e.World, 5*time.Second)
 	judge("with its daemons", true)
+}
+
+// The removal of a claim as it ought to be violates nothing, and ends.
+func TestInvariantsAllowAnOrderlyRemoval(t *testing.T) {
+	tests := []struct {
+		name string
+		pods []*corev1.Pod
+		tgp  time.Duration
+		wait time.Duration
+	}{
+		{"of a node whose pods leave", []*corev1.Pod{pod(named("a")), pod(named("b"), annotated(AnnotationStopAfter, "20s"))}, 0, time.Minute},
+		{"of a node whose pod stays until it has to go", []*corev1.Pod{pod(annotated("karpenter.sh/do-not-disrupt", "true"), annotated(AnnotationStopAfter, "25s"))}, 10 * time.Minute, 11 * time.Minute},
+		{"with a pod that has more grace than the node", []*corev1.Pod{pod(annotated(AnnotationStopAfter, "1h"), func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(7200)) })}, 10 * time.Minute, 11 * time.Minute},
+		{"under pods that stay wherever they are", []*corev1.Pod{pod(tolerate(corev1.Toleration{Operator: corev1.TolerationOpExists}))}, 0, time.Minute},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			e := newEstate(t)
+			inv := Watch(e.cluster, e.cloud, book{"d1": true})
+			inv.Removing = func() map[string]bool { return e.removing }
+			for _, p := range tc.pods {
+				check(t, e.Apply(p))
+			}
+			e.tgp = tc.tgp
+			e.provision(t, 60, "c")
+			e.removing = map[string]bool{"c": true}
+			check(t, e.cluster.Taint(ctx, snapshot(t, e).Node("c").Name, disruptedTaint))
+			check(t, e.cluster.DeleteClaim(ctx, "c"))
+			for end := e.Now().Add(tc.wait); e.Now().Before(end); {
+				e.remove(t, "c")
+				inv.Check()
+				pass(t, e.World, time.Second)
+			}
+			if n := len(List[*karpv1.NodeClaim](e.API)); n != 0 {
+				t.Errorf("%d claims are left", n)
+			}
+			if got := inv.Found(); len(got) != 0 {
+				t.Errorf("found %v", got)
+			}
+		})
+	}
 }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,10 @@ import (
 // AnnotationStopAfter on a pod is how long it takes to end when it is told to,
 // as a Go duration. Its grace period cuts it short.
 const AnnotationStopAfter = "sim.reeve.dev/stop-after"
+
+// AnnotationRunFor on a pod whose containers are not restarted is how long they
+// run before they end well, as a Go duration.
+const AnnotationRunFor = "sim.reeve.dev/run-for"
 
 // Machine is an instance as its kubelet registers it.
 type Machine struct {
@@ -50,8 +53,15 @@ type Boot struct {
 
 type machineState struct {
 	Machine
-	up bool
+	// up says that the machine runs, and silent that its kubelet tells the API
+	// server nothing, since when in quiet.
+	up     bool
+	silent bool
+	quiet  time.Time
 }
+
+// reports says whether the API server hears of the machine.
+func (st *machineState) reports() bool { return st.up && !st.silent }
 
 // Start boots a machine: its node joins, becomes ready, offers its devices and
 // loses its startup taints as the boot says.
@@ -72,7 +82,7 @@ func (w *World) Start(m Machine, b Boot) {
 }
 
 func (w *World) join(st *machineState, b Boot, ready time.Duration) {
-	if !st.up {
+	if !st.reports() {
 		return
 	}
 	node := st.node()
@@ -92,7 +102,7 @@ func (w *World) join(st *machineState, b Boot, ready time.Duration) {
 		return
 	}
 	w.Clock.After(ready, func() {
-		w.setReady(st, corev1.ConditionTrue, "KubeletReady")
+		w.reportReady(st)
 		w.Clock.After(b.Devices, func() { w.offerDevices(st) })
 		if len(st.StartupTaints) > 0 && b.StartupTaints >= 0 {
 			w.Clock.After(b.StartupTaints, func() { w.RemoveStartupTaints(st.Name) })
@@ -124,34 +134,6 @@ func (w *World) AddNode(m Machine) error {
 // extended says whether a device plugin has to announce the resource.
 func extended(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
-func (w *World) readyCondition(s corev1.ConditionStatus, reason string) corev1.NodeCondition {
-	now := w.API.stamp()
-	return corev1.NodeCondition{Type: corev1.NodeReady, Status: s, Reason: reason, LastHeartbeatTime: now, LastTransitionTime: now}
-}
-
-func (w *World) setReady(st *machineState, s corev1.ConditionStatus, reason string) {
-	if !st.up && s == corev1.ConditionTrue {
-		return
-	}
-	err := Update(w.API, actorKubelet, st.Name, reason, func(n *corev1.Node) error {
-		n.Status.Conditions = []corev1.NodeCondition{w.readyCondition(s, reason)}
-		for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
-			taint := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: effect}
-			lost := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: effect}
-			removeTaint(n, taint)
-			removeTaint(n, lost)
-			switch {
-			case s == corev1.ConditionUnknown:
-				setTaint(n, lost)
-			case s == corev1.ConditionFalse:
-				setTaint(n, taint)
-			}
-		}
-		return nil
-	})
-	w.ignoreGone(err)
-}
-
 // ignoreGone: the node may have been deleted before its kubelet got round to
 // the write.
 func (w *World) ignoreGone(err error) {
@@ -165,7 +147,7 @@ func (w *World) offerDevices(st *machineState) {
 		q := st.Capacity[name]
 		return extended(name) && !q.IsZero()
 	})
-	if !st.up || !devices {
+	if !st.reports() || !devices {
 		return
 	}
 	w.ignoreGone(Update(w.API, actorKubelet, st.Name, "devices", func(n *corev1.Node) error {
@@ -189,108 +171,15 @@ func (w *World) RemoveStartupTaints(node string) {
 	}))
 }
 
-// SetNodeReady makes the node ready or not ready, as its kubelet reports.
-func (w *World) SetNodeReady(node string, ready bool) error {
-	st := w.machineOf(node)
-	if st == nil {
-		return fmt.Errorf("set node ready: no machine that is up runs node %q", node)
-	}
-	if ready {
-		w.setReady(st, corev1.ConditionTrue, "KubeletReady")
-	} else {
-		w.setReady(st, corev1.ConditionFalse, "KubeletNotReady")
-	}
-	return nil
-}
-
-// machineOf is the machine that runs the node, nil if there is none or it is
-// not up.
+// machineOf is the machine that runs the node, nil if there is none or nothing
+// is heard of it.
 func (w *World) machineOf(node string) *machineState {
 	n, err := Get[*corev1.Node](w.API, node)
 	if err != nil {
 		return nil
 	}
-	if st := w.machines[n.Spec.ProviderID]; st != nil && st.up {
+	if st := w.machines[n.Spec.ProviderID]; st != nil && st.reports() {
 		return st
 	}
 	return nil
-}
-
-// Stop ends the machine: its kubelet reports no more, and the cloud's node
-// controller deletes the node a while later.
-func (w *World) Stop(providerID string) {
-	st, ok := w.machines[providerID]
-	if !ok || !st.up {
-		return
-	}
-	st.up = false
-	w.setReady(st, corev1.ConditionUnknown, "NodeStatusUnknown")
-	w.Clock.After(w.timing.NodeLost, func() {
-		n, err := Get[*corev1.Node](w.API, st.Name)
-		if err == nil && n.Spec.ProviderID == providerID {
-			w.ignoreGone(Delete[*corev1.Node](w.API, actorLifecycle, st.Name, nil))
-		}
-	})
-}
-
-// reconcileKubelets starts bound pods and ends deleted ones.
-func (w *World) reconcileKubelets() {
-	up := map[string]bool{}
-	for _, n := range List[*corev1.Node](w.API) {
-		st := w.machines[n.Spec.ProviderID]
-		up[n.Name] = st != nil && st.up && nodeReady(n)
-	}
-	for _, p := range List[*corev1.Pod](w.API) {
-		if !up[p.Spec.NodeName] || w.busy[p.UID] {
-			continue
-		}
-		pod := p
-		switch {
-		case p.DeletionTimestamp != nil:
-			w.busy[p.UID] = true
-			w.Clock.After(w.stopTime(p), func() { w.podStopped(pod) })
-		case p.Status.Phase == corev1.PodPending:
-			w.busy[p.UID] = true
-			w.Clock.After(w.timing.PodStart, func() { w.podStarted(pod) })
-		}
-	}
-}
-
-func (w *World) stopTime(p *corev1.Pod) time.Duration {
-	d := w.timing.PodStop
-	if own, err := time.ParseDuration(p.Annotations[AnnotationStopAfter]); err == nil {
-		d = own
-	}
-	return min(d, p.DeletionTimestamp.Sub(w.Now()))
-}
-
-func (w *World) podStopped(p *corev1.Pod) {
-	delete(w.busy, p.UID)
-	if n, err := Get[*corev1.Pod](w.API, KeyOf(p)); err != nil || n.UID != p.UID {
-		return
-	}
-	if w.machineOf(p.Spec.NodeName) == nil {
-		return
-	}
-	w.must(Delete[*corev1.Pod](w.API, actorKubelet, KeyOf(p), new(int64(0))))
-}
-
-func (w *World) podStarted(p *corev1.Pod) {
-	delete(w.busy, p.UID)
-	now, err := Get[*corev1.Pod](w.API, KeyOf(p))
-	if err != nil || now.UID != p.UID || w.machineOf(p.Spec.NodeName) == nil {
-		return
-	}
-	if now.DeletionTimestamp != nil {
-		// The deletion came while it started.
-		w.changed(KindPod)
-		return
-	}
-	w.must(Update(w.API, actorKubelet, KeyOf(p), "running", func(c *corev1.Pod) error {
-		at := w.API.stamp()
-		c.Status.Phase = corev1.PodRunning
-		c.Status.StartTime = &at
-		setPodCondition(c, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at})
-		return nil
-	}))
 }

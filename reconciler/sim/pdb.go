@@ -8,6 +8,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -100,21 +101,40 @@ func (w *World) budget(b *policyv1.PodDisruptionBudget) (healthy, desired int, e
 // expected is how many pods there should be: the replicas of their controllers,
 // and one for each pod without.
 func (w *World) expected(pods []*corev1.Pod) int {
-	n, seen := 0, map[string]bool{}
+	n, seen := 0, map[types.UID]bool{}
 	for _, p := range pods {
 		ref := metav1.GetControllerOf(p)
-		if ref == nil || ref.Kind != string(KindReplicaSet) {
+		replicas, scaled := int32(1), false
+		if ref != nil {
+			replicas, scaled = w.replicas(p.Namespace, ref)
+		}
+		switch {
+		case !scaled:
 			n++
-			continue
-		}
-		key := p.Namespace + "/" + ref.Name
-		if seen[key] {
-			continue
-		}
-		seen[key] = true
-		if rs, err := Get[*appsv1.ReplicaSet](w.API, key); err == nil {
-			n += int(replicasOf(rs.Spec.Replicas))
+		case !seen[ref.UID]:
+			seen[ref.UID] = true
+			n += int(replicas)
 		}
 	}
 	return n
+}
+
+// replicas is how many pods the controller wants; scaled is false for one that
+// has no such number.
+func (w *World) replicas(namespace string, ref *metav1.OwnerReference) (n int32, scaled bool) {
+	key := namespace + "/" + ref.Name
+	switch Kind(ref.Kind) {
+	case KindReplicaSet:
+		if rs, err := Get[*appsv1.ReplicaSet](w.API, key); err == nil {
+			return replicasOf(rs.Spec.Replicas), true
+		}
+		return 0, true
+	case KindStatefulSet:
+		if set, err := Get[*appsv1.StatefulSet](w.API, key); err == nil {
+			return replicasOf(set.Spec.Replicas), true
+		}
+		return 0, true
+	default:
+		return 1, false
+	}
 }

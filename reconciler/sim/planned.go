@@ -17,6 +17,7 @@ import (
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/lifecycle"
+	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
 // CheckPlan asks the binder about a proposal before it is acted on. The pods
@@ -29,21 +30,37 @@ import (
 // claim of an earlier decision that has no instance yet cannot be judged and are
 // left out.
 func (c *Cloud) CheckPlan(p *decision.Proposal, f *fleet.Fleet) error {
+	return c.world.CheckPlan(p, f, func(class *ec2v1.EC2NodeClass) ([]*catalog.InstanceType, error) {
+		resolved := class.DeepCopy()
+		var err error
+		if resolved.Status, err = c.resolve(class); err != nil {
+			return nil, err
+		}
+		return c.data.Resolve(resolved, c.settings)
+	})
+}
+
+// TypesOf gives the instance types that nodes of a class can have.
+type TypesOf func(class *ec2v1.EC2NodeClass) ([]*catalog.InstanceType, error)
+
+// CheckPlan is Cloud.CheckPlan for whatever cloud: types are asked of the
+// function.
+func (w *World) CheckPlan(p *decision.Proposal, f *fleet.Fleet, types TypesOf) error {
 	var refused []error
-	v := c.world.View()
+	v := w.View()
 	for _, pl := range p.Placements {
-		node, err := c.world.nodeToBe(pl.Node)
+		node, err := w.nodeToBe(pl.Node)
 		if err != nil {
 			refused = append(refused, err)
 			continue
 		}
 		if node != nil {
 			v.replaceNode(node)
-			refused = append(refused, c.placeAll(v, node, pl.Pods)...)
+			refused = append(refused, w.placeAll(v, node, pl.Pods)...)
 		}
 	}
 	for i := range p.Claims {
-		refused = append(refused, c.checkClaim(v, &p.Claims[i], f, p.Lists)...)
+		refused = append(refused, w.checkClaim(v, &p.Claims[i], f, p.Lists, types)...)
 	}
 	return errors.Join(refused...)
 }
@@ -88,17 +105,12 @@ func (v *View) replaceNode(n *corev1.Node) {
 	old.node, old.allocatable = n, newNodeView(n).allocatable
 }
 
-func (c *Cloud) checkClaim(v *View, claim *decision.Claim, f *fleet.Fleet, lists map[string][]string) []error {
+func (w *World) checkClaim(v *View, claim *decision.Claim, f *fleet.Fleet, lists map[string][]string, of TypesOf) []error {
 	pool, class := f.NodePool(claim.NodePool), f.NodeClass(claim.NodeClass)
 	if pool == nil || class == nil {
 		return []error{fmt.Errorf("claim %d: the fleet has no NodePool %q or no EC2NodeClass %q", claim.Index, claim.NodePool, claim.NodeClass)}
 	}
-	resolved := class.DeepCopy()
-	var err error
-	if resolved.Status, err = c.resolve(class); err != nil {
-		return []error{err}
-	}
-	types, err := c.data.Resolve(resolved, c.settings)
+	types, err := of(class)
 	if err != nil {
 		return []error{err}
 	}
@@ -119,10 +131,10 @@ func (c *Cloud) checkClaim(v *View, claim *decision.Claim, f *fleet.Fleet, lists
 			refused = append(refused, checkOffering(claim, it)...)
 			node := plannedNode(claim, pool, it, claim.Zone)
 			v.AddNode(node)
-			refused = append(refused, c.placeAll(v, node, claim.Pods)...)
+			refused = append(refused, w.placeAll(v, node, claim.Pods)...)
 			continue
 		}
-		refused = append(refused, c.checkType(claim, pool, it)...)
+		refused = append(refused, w.checkType(claim, pool, it)...)
 	}
 	if !planned {
 		refused = append(refused, fmt.Errorf("claim %d: %s, which the plan counts on, is not among the launchable types", claim.Index, claim.InstanceType))
@@ -152,7 +164,7 @@ func namesOf(s decision.TypeSet, lists map[string][]string) []string {
 
 // checkType places the claim's pods on a node of the type alone, in the first
 // zone in which it may be launched.
-func (c *Cloud) checkType(claim *decision.Claim, pool *karpv1.NodePool, it *catalog.InstanceType) []error {
+func (w *World) checkType(claim *decision.Claim, pool *karpv1.NodePool, it *catalog.InstanceType) []error {
 	o, ok := it.Cheapest(claim.Requirements)
 	if !ok {
 		return []error{fmt.Errorf("claim %d: launchable type %s has no offering that the claim allows", claim.Index, it.Name)}
@@ -160,7 +172,7 @@ func (c *Cloud) checkType(claim *decision.Claim, pool *karpv1.NodePool, it *cata
 	node := plannedNode(claim, pool, it, o.Zone)
 	v := NewView([]*corev1.Node{node}, nil, nil)
 	v.only = node.Name
-	return c.placeAll(v, node, claim.Pods)
+	return w.placeAll(v, node, claim.Pods)
 }
 
 // plannedNode is the node that the claim would become.
@@ -188,7 +200,7 @@ func plannedNode(claim *decision.Claim, pool *karpv1.NodePool, it *catalog.Insta
 }
 
 // placeAll places the daemons that the node lacks and then the pods.
-func (c *Cloud) placeAll(v *View, node *corev1.Node, groups []decision.PodGroup) []error {
+func (w *World) placeAll(v *View, node *corev1.Node, groups []decision.PodGroup) []error {
 	var refused []error
 	here := map[string]bool{}
 	for _, p := range v.byName[node.Name].pods {
@@ -196,7 +208,7 @@ func (c *Cloud) placeAll(v *View, node *corev1.Node, groups []decision.PodGroup)
 			here[string(ref.UID)] = true
 		}
 	}
-	for _, ds := range List[*appsv1.DaemonSet](c.world.API) {
+	for _, ds := range List[*appsv1.DaemonSet](w.API) {
 		if run, _ := daemonEligible(ds, node); !run || here[string(ds.UID)] {
 			continue
 		}
@@ -209,9 +221,9 @@ func (c *Cloud) placeAll(v *View, node *corev1.Node, groups []decision.PodGroup)
 	}
 	for _, g := range groups {
 		for _, name := range g.Names {
-			pod, err := Get[*corev1.Pod](c.world.API, g.Namespace+"/"+name)
+			pod, err := Get[*corev1.Pod](w.API, g.Namespace+"/"+name)
 			if err == nil {
-				err = v.Place(pod, node.Name)
+				err = v.Place(v.lift(pod), node.Name)
 			}
 			if err != nil {
 				refused = append(refused, err)
@@ -219,4 +231,24 @@ func (c *Cloud) placeAll(v *View, node *corev1.Node, groups []decision.PodGroup)
 		}
 	}
 	return refused
+}
+
+// lift takes a pod that moves off the node that it is on, and gives it as it
+// will be when it has been made anew.
+func (v *View) lift(pod *corev1.Pod) *corev1.Pod {
+	old := v.byName[pod.Spec.NodeName]
+	if pod.Spec.NodeName == "" {
+		return pod
+	}
+	if old != nil {
+		stay := slices.DeleteFunc(slices.Clone(old.pods), func(p *corev1.Pod) bool { return p.UID == pod.UID })
+		v.withAnti = slices.DeleteFunc(v.withAnti, func(p placed) bool { return p.on == old })
+		old.pods, old.used, old.ports = nil, resources.List{}, nil
+		for _, p := range stay {
+			v.put(p, old)
+		}
+	}
+	pod = pod.DeepCopy()
+	pod.Spec.NodeName = ""
+	return pod
 }

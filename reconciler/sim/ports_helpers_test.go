@@ -2,7 +2,10 @@ package sim
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +33,10 @@ type estate struct {
 	cluster *Cluster
 	cloud   *Cloud
 	fleet   *fleet.Fleet
+	// removing are the subjects of open decisions.
+	removing map[string]bool
+	// tgp is the termination grace period of claims; none if zero.
+	tgp time.Duration
 }
 
 func newEstate(t *testing.T, edit ...func(*CloudOptions)) *estate {
@@ -96,7 +103,11 @@ func (e *estate) request(t *testing.T, token string, claims ...string) port.Laun
 func (e *estate) provision(t *testing.T, seconds int, claims ...string) {
 	t.Helper()
 	for i, name := range claims {
-		check(t, e.cluster.CreateClaim(ctx, claimOf(name, "d1", string(rune('0'+i)))))
+		claim := claimOf(name, "d1", string(rune('0'+i)))
+		if e.tgp > 0 {
+			claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: e.tgp}
+		}
+		check(t, e.cluster.CreateClaim(ctx, claim))
 	}
 	for range seconds {
 		e.drive(t, claims...)
@@ -108,12 +119,22 @@ func (e *estate) drive(t *testing.T, claims ...string) {
 	t.Helper()
 	s, err := e.cluster.Snapshot(ctx)
 	check(t, err)
-	instances := map[string]string{}
 	list, err := e.cloud.Instances(ctx)
 	check(t, err)
-	byClaim := map[string]port.Instance{}
-	for _, in := range list {
-		instances[in.Claim], byClaim[in.Claim] = in.ID, in
+	// Instances that no claim names yet go to the claims without, in the order
+	// of their ids; each is tagged with its claim then.
+	taken := map[string]bool{}
+	for _, n := range s.Nodes {
+		taken[n.ProviderID] = true
+	}
+	instances, byClaim := map[string]string{}, map[string]port.Instance{}
+	for _, n := range s.Nodes {
+		i := slices.IndexFunc(list, func(in port.Instance) bool { return !taken[in.ProviderID] })
+		if n.Claim != nil && n.ProviderID == "" && i >= 0 {
+			instances[n.Claim.Name], byClaim[n.Claim.Name] = list[i].ID, list[i]
+			taken[list[i].ProviderID] = true
+			check(t, e.cloud.Tag(ctx, list[i].ID, map[string]string{"karpenter.sh/nodeclaim": n.Claim.Name}))
+		}
 	}
 	for _, step := range lifecycle.Steps(s, instances) {
 		switch step.Action {
@@ -133,4 +154,50 @@ func (e *estate) drive(t *testing.T, claims ...string) {
 func deploy(t *testing.T, e *estate, replicas int32) {
 	t.Helper()
 	check(t, e.Apply(NewDeployment("default", "inflate", replicas, amounts("cpu=1"))))
+}
+
+// remove does what comes next in removing the deleted claim, as the pipeline
+// would in one pass.
+func (e *estate) remove(t *testing.T, claim string) {
+	t.Helper()
+	n := snapshot(t, e).Node(claim)
+	if n == nil {
+		return
+	}
+	list, err := e.cloud.Instances(ctx)
+	check(t, err)
+	i := slices.IndexFunc(list, func(in port.Instance) bool { return in.ProviderID == n.ProviderID })
+	n.Claim.InstanceState = cluster.InstanceGone
+	if i >= 0 {
+		n.Claim.InstanceState = list[i].State
+	}
+	switch lifecycle.Next(n, lifecycle.Evidence{}, e.Now()).Action {
+	case lifecycle.Evacuate:
+		e.evacuate(t, n)
+	case lifecycle.Terminate:
+		if i >= 0 {
+			check(t, e.cloud.Terminate(ctx, []string{list[i].ID}))
+		}
+		check(t, e.cluster.SetCondition(ctx, claim, port.Condition{Type: karpv1.ConditionTypeInstanceTerminating, True: true}))
+	case lifecycle.Finalize:
+		check(t, e.cluster.Finalize(ctx, claim))
+	}
+}
+
+func (e *estate) evacuate(t *testing.T, n *cluster.Node) {
+	t.Helper()
+	pods, err := e.cluster.Pods(ctx, n.Name)
+	check(t, err)
+	d := lifecycle.NextDrain(n, pods, e.Now())
+	for _, p := range d.Evict {
+		if err := e.cluster.Evict(ctx, p); !errors.Is(err, port.ErrBlocked) {
+			check(t, err)
+		}
+	}
+	for _, f := range d.Delete {
+		check(t, e.cluster.DeletePod(ctx, f.Pod, f.Grace))
+	}
+	if d.Drained {
+		check(t, e.cluster.SetCondition(ctx, n.Claim.Name, port.Condition{Type: karpv1.ConditionTypeDrained, True: true}))
+	}
 }

@@ -30,6 +30,7 @@ func TestAClaimBecomesANodeThatRunsPods(t *testing.T) {
 		"31s reeve update NodeClaim default-one (Register)",
 		"41s kubelet update Node " + node + " (KubeletReady)",
 		"41s kubelet update Node " + node + " (devices)",
+		"41s pod-events update NodeClaim default-one (pod event)",
 		"41s reeve update Node " + node + " (Initialize)",
 		"41s reeve update NodeClaim default-one (Initialize)",
 	}
@@ -91,7 +92,7 @@ func TestTheSnapshotIsTheCluster(t *testing.T) {
 		got = append(got, "pending "+p.Shape.Owner.Kind+" "+p.Shape.Requests.String())
 	}
 	want := []string{
-		`default-one named "ip-10-0-0-5.ap-northeast-2.compute.internal" ready=false deleting=false taints=[{node.kubernetes.io/unreachable  NoSchedule <nil>} {node.kubernetes.io/unreachable  NoExecute <nil>}] claim d1/0 c5a.2xlarge ap-northeast-2a $0.344/h 7910 registered=true DaemonSet:kube-system`,
+		`default-one named "ip-10-0-0-5.ap-northeast-2.compute.internal" ready=false deleting=false taints=[{node.kubernetes.io/not-ready  NoSchedule <nil>}] claim d1/0 c5a.2xlarge ap-northeast-2a $0.344/h 7910 registered=true DaemonSet:kube-system`,
 		`default-two named "ip-10-0-0-6.ap-northeast-2.compute.internal" ready=false deleting=false taints=[{node.kubernetes.io/not-ready  NoSchedule <nil>}] claim d1/1 c5a.2xlarge ap-northeast-2a $0.344/h 7910 registered=true DaemonSet:kube-system`,
 		managed + ` named "` + managed + `" ready=true deleting=false taints=[{node.kubernetes.io/unschedulable  NoSchedule <nil>}] :default DaemonSet:kube-system`,
 		"pending ReplicaSet cpu 1, pods 1", "pending ReplicaSet cpu 1, pods 1", "pending ReplicaSet cpu 1, pods 1", "pending ReplicaSet cpu 1, pods 1", "pending ReplicaSet cpu 1, pods 1",
@@ -243,7 +244,7 @@ func TestAClaimIsRemovedWithItsNode(t *testing.T) {
 		}
 	}
 	want := []string{
-		"reeve update Node", "reeve delete NodeClaim", "kubelet update Node", "node-controller delete Node",
+		"reeve update Node", "reeve delete NodeClaim", "pod-events update NodeClaim", "node-controller update Node", "node-controller delete Node",
 		"reeve update Node", "reeve remove Node", "reeve update NodeClaim", "reeve remove NodeClaim",
 	}
 	if diff := cmp.Diff(want, verbs); diff != "" {

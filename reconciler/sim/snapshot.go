@@ -3,6 +3,7 @@ package sim
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -27,12 +28,16 @@ func (w *World) snapshot() (*cluster.Snapshot, error) {
 	bound := map[string][]*cluster.Pod{}
 	for _, p := range List[*corev1.Pod](w.API) {
 		switch {
-		case p.Spec.NodeName != "" && !terminal(p):
+		case terminal(p):
+		case p.Spec.NodeName != "":
 			bound[p.Spec.NodeName] = append(bound[p.Spec.NodeName], podValue(p, sets))
+		case preempting(p):
+			bound[p.Status.NominatedNodeName] = append(bound[p.Status.NominatedNodeName], podValue(p, sets))
 		case provisionable(p):
 			s.Pending = append(s.Pending, podValue(p, sets))
 		}
 	}
+	s.Budgets = w.budgets()
 	var err error
 	s.Nodes, err = nodeValues(List[*corev1.Node](w.API), List[*karpv1.NodeClaim](w.API), bound)
 	if err != nil {
@@ -41,12 +46,32 @@ func (w *World) snapshot() (*cluster.Snapshot, error) {
 	return s.Seal(), nil
 }
 
+// budgets are the disruption budgets as their controller would write their
+// status: one that it cannot compute allows nothing.
+func (w *World) budgets() []*cluster.PodDisruptionBudget {
+	var out []*cluster.PodDisruptionBudget
+	for _, b := range List[*policyv1.PodDisruptionBudget](w.API) {
+		v := &cluster.PodDisruptionBudget{Namespace: b.Namespace, Name: b.Name, Selector: b.Spec.Selector, AlwaysAllow: always(b)}
+		if healthy, desired, err := w.budget(b); err == nil {
+			v.Allowed = int32(max(healthy-desired, 0))
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
 func (w *World) daemonSets() map[types.UID]*appsv1.DaemonSet {
 	out := map[types.UID]*appsv1.DaemonSet{}
 	for _, ds := range List[*appsv1.DaemonSet](w.API) {
 		out[ds.UID] = ds
 	}
 	return out
+}
+
+// preempting says whether room is being made for the pod on the node it is
+// nominated to.
+func preempting(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && p.Status.NominatedNodeName != "" && p.DeletionTimestamp == nil
 }
 
 // provisionable says whether a node could help the pod: the scheduler found no
@@ -100,12 +125,22 @@ func nodeValues(nodes []*corev1.Node, claims []*karpv1.NodeClaim, bound map[stri
 		}
 		if same := byProvider[c.ProviderID]; c.ProviderID != "" && len(same) == 1 && same[0].Claim == nil {
 			same[0].Claim = c
-			same[0].Deleting = same[0].Deleting || nc.DeletionTimestamp != nil
+			deleted(same[0], nc)
 			continue
 		}
-		out = append(out, &cluster.Node{ProviderID: c.ProviderID, Claim: c, Deleting: nc.DeletionTimestamp != nil})
+		v := &cluster.Node{ProviderID: c.ProviderID, Claim: c}
+		deleted(v, nc)
+		out = append(out, v)
 	}
 	return out, nil
+}
+
+// deleted says of the node when the object, its claim or itself, was deleted.
+// The claim's time, which is taken last, wins.
+func deleted(n *cluster.Node, o metav1.Object) {
+	if at := o.GetDeletionTimestamp(); at != nil {
+		n.Deleting, n.DeletedAt = true, at.UTC()
+	}
 }
 
 func nodeValue(n *corev1.Node) *cluster.Node {
@@ -118,8 +153,8 @@ func nodeValue(n *corev1.Node) *cluster.Node {
 		Capacity:    resources.From(n.Status.Capacity),
 		Allocatable: resources.From(n.Status.Allocatable),
 		Ready:       nodeReady(n),
-		Deleting:    n.DeletionTimestamp != nil,
 	}
+	deleted(out, n)
 	if n.Spec.Unschedulable {
 		// A cordoned node says so in a field; decisions look at taints.
 		cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}

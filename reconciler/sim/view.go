@@ -34,6 +34,8 @@ type nodeView struct {
 	used        resources.List
 	pods        []*corev1.Pod
 	ports       []hostPort
+	// reserved are pods that room is kept for.
+	reserved []*corev1.Pod
 }
 
 type placed struct {
@@ -92,6 +94,31 @@ func (v *View) Place(pod *corev1.Pod, node string) error {
 
 func (v *View) put(pod *corev1.Pod, n *nodeView) {
 	n.pods = append(n.pods, pod)
+	n.used = n.used.Plus(v.requestsOf(pod))
+	n.ports = append(n.ports, hostPortsOf(pod)...)
+	if len(requiredAnti(pod)) > 0 {
+		v.withAnti = append(v.withAnti, placed{pod, n})
+	}
+}
+
+// take takes off the node what put put on it.
+func (v *View) take(pod *corev1.Pod, n *nodeView) {
+	i := slices.Index(n.pods, pod)
+	if i < 0 {
+		return
+	}
+	n.pods = slices.Delete(n.pods, i, i+1)
+	n.used = n.used.Minus(v.requestsOf(pod))
+	n.ports = nil
+	for _, p := range slices.Concat(n.pods, n.reserved) {
+		n.ports = append(n.ports, hostPortsOf(p)...)
+	}
+	v.withAnti = slices.DeleteFunc(v.withAnti, func(o placed) bool { return o.pod == pod })
+}
+
+// reserve keeps room on the node for a pod that is not on it yet.
+func (v *View) reserve(pod *corev1.Pod, n *nodeView) {
+	n.reserved = append(n.reserved, pod)
 	n.used = n.used.Plus(v.requestsOf(pod))
 	n.ports = append(n.ports, hostPortsOf(pod)...)
 	if len(requiredAnti(pod)) > 0 {

@@ -15,18 +15,21 @@ import (
 
 // Who writes, in the audit.
 const (
-	actorScript     = "script"
-	actorDeployment = "deployment-controller"
-	actorDaemonSet  = "daemonset-controller"
-	actorKubelet    = "kubelet"
-	actorLifecycle  = "node-controller"
-	actorGC         = "garbage-collector"
-	actorScheduler  = "scheduler"
-	actorReeve      = "reeve"
+	actorScript      = "script"
+	actorDeployment  = "deployment-controller"
+	actorDaemonSet   = "daemonset-controller"
+	actorStatefulSet = "statefulset-controller"
+	actorKubelet     = "kubelet"
+	actorLifecycle   = "node-controller"
+	actorGC          = "garbage-collector"
+	actorScheduler   = "scheduler"
+	actorPodEvents   = "pod-events"
+	actorTaints      = "taint-eviction-controller"
+	actorReeve       = "reeve"
 )
 
 // Timing is how long things take in virtual time. A zero field means the
-// default.
+// default, one below zero that it takes no time.
 type Timing struct {
 	// Boot is from the launch of an instance to its node object; 30 s.
 	Boot time.Duration
@@ -37,18 +40,22 @@ type Timing struct {
 	// PodStop is how long a pod takes to end when it is told to, at most its
 	// grace period; 1 s.
 	PodStop time.Duration
-	// NodeLost is from the end of an instance to the deletion of its node by
-	// the cloud's node controller; 10 s.
+	// Unreachable is from the last report of a kubelet to its node being not
+	// ready; 40 s.
+	Unreachable time.Duration
+	// NodeLost is from there, if the instance has ended, to the deletion of the
+	// node by the cloud's node controller; 10 s.
 	NodeLost time.Duration
 }
 
 func (t Timing) withDefaults() Timing {
 	return Timing{
-		Boot:     cmp.Or(t.Boot, 30*time.Second),
-		Ready:    cmp.Or(t.Ready, 10*time.Second),
-		PodStart: cmp.Or(t.PodStart, 2*time.Second),
-		PodStop:  cmp.Or(t.PodStop, time.Second),
-		NodeLost: cmp.Or(t.NodeLost, 10*time.Second),
+		Boot:        cmp.Or(t.Boot, 30*time.Second),
+		Ready:       cmp.Or(t.Ready, 10*time.Second),
+		PodStart:    cmp.Or(t.PodStart, 2*time.Second),
+		PodStop:     cmp.Or(t.PodStop, time.Second),
+		Unreachable: cmp.Or(t.Unreachable, 40*time.Second),
+		NodeLost:    cmp.Or(t.NodeLost, 10*time.Second),
 	}
 }
 
@@ -75,6 +82,9 @@ type World struct {
 	machines      map[string]*machineState
 	names         map[types.UID]int
 	busy          map[types.UID]bool
+	stopping      map[types.UID]stop
+	tainted       map[taintKey]time.Time
+	leaving       map[types.UID]time.Time
 	dirty         map[Kind]bool
 	settling      bool
 	controllers   []controller
@@ -93,17 +103,22 @@ func NewWorld(o Options) *World {
 	c := NewClock(o.Start)
 	w := &World{
 		Clock: c, API: newAPI(c), timing: o.Timing.withDefaults(), mostAllocated: o.MostAllocated,
-		machines: map[string]*machineState{}, names: map[types.UID]int{}, busy: map[types.UID]bool{}, dirty: map[Kind]bool{}, faults: faults{counts: map[string]int{}},
+		machines: map[string]*machineState{}, names: map[types.UID]int{}, busy: map[types.UID]bool{}, stopping: map[types.UID]stop{}, tainted: map[taintKey]time.Time{}, leaving: map[types.UID]time.Time{}, dirty: map[Kind]bool{},
+		faults: faults{counts: map[string]int{}},
 	}
 	w.controllers = []controller{
 		{[]Kind{KindDeployment, KindReplicaSet, KindPod}, w.reconcileDeployments},
 		{[]Kind{KindReplicaSet, KindPod}, w.reconcileReplicaSets},
 		{[]Kind{KindDaemonSet, KindNode, KindPod}, w.reconcileDaemonSets},
+		{[]Kind{KindStatefulSet, KindPod}, w.reconcileStatefulSets},
+		{[]Kind{KindPod, KindNode}, w.reconcilePodHealth},
+		{[]Kind{KindPod, KindNode}, w.reconcileTaints},
 		{[]Kind{KindPod, KindNode}, w.reconcileKubelets},
 		{kinds, w.collectGarbage},
 		{[]Kind{KindPod, KindNode, KindNamespace}, w.bindPods},
 	}
 	w.API.onChange = w.changed
+	w.API.onUpdate = w.podEvent
 	for _, ns := range []string{"default", "kube-system"} {
 		w.must(w.API.Create(actorScript, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
@@ -146,7 +161,7 @@ func (w *World) Now() time.Time { return w.Clock.Now() }
 
 // Apply creates the object as a user would, or replaces spec, labels and
 // annotations of the one that exists. It takes Namespaces, Nodes, Pods,
-// Deployments, DaemonSets and PodDisruptionBudgets.
+// Deployments, DaemonSets, StatefulSets and PodDisruptionBudgets.
 func (w *World) Apply(o Object) error {
 	if _, ok := w.API.tables[kindOf(o)].lookup(KeyOf(o)); !ok {
 		return w.API.Create(actorScript, o)
@@ -156,6 +171,8 @@ func (w *World) Apply(o Object) error {
 		return Update(w.API, actorScript, KeyOf(o), "apply", func(c *appsv1.Deployment) error { c.Spec = *o.Spec.DeepCopy(); applyMeta(c, o); return nil })
 	case *appsv1.DaemonSet:
 		return Update(w.API, actorScript, KeyOf(o), "apply", func(c *appsv1.DaemonSet) error { c.Spec = *o.Spec.DeepCopy(); applyMeta(c, o); return nil })
+	case *appsv1.StatefulSet:
+		return Update(w.API, actorScript, KeyOf(o), "apply", func(c *appsv1.StatefulSet) error { c.Spec = *o.Spec.DeepCopy(); applyMeta(c, o); return nil })
 	case *policyv1.PodDisruptionBudget:
 		return Update(w.API, actorScript, KeyOf(o), "apply", func(c *policyv1.PodDisruptionBudget) error {
 			c.Spec = *o.Spec.DeepCopy()
@@ -205,6 +222,8 @@ func (w *World) Delete(kind Kind, key string) error {
 		return Delete[*appsv1.Deployment](w.API, actorScript, key, nil)
 	case KindDaemonSet:
 		return Delete[*appsv1.DaemonSet](w.API, actorScript, key, nil)
+	case KindStatefulSet:
+		return Delete[*appsv1.StatefulSet](w.API, actorScript, key, nil)
 	case KindNodeClaim:
 		return Delete[*karpv1.NodeClaim](w.API, actorScript, key, nil)
 	case KindPDB:

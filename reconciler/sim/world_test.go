@@ -293,7 +293,7 @@ func TestWhenAMachineStopsItsNodeAndPodsGo(t *testing.T) {
 	pass(t, w, 10*time.Second)
 	w.Stop("aws:///a/i-n1")
 	w.Stop("aws:///a/i-n1")
-	pass(t, w, time.Second)
+	pass(t, w, 41*time.Second)
 	n, err := Get[*corev1.Node](w.API, "n1")
 	check(t, err)
 	if nodeReady(n) || !hasTaint(n, taint("node.kubernetes.io/unreachable:NoSchedule")) {

@@ -366,6 +366,9 @@ func TestReadsLagBehindWritesAsLongAsAsked(t *testing.T) {
 	if got := a.describe(id).State.Name; got != "running" {
 		t.Errorf("instance is %s, want running", got)
 	}
+	a.SetDelays(Delays{Instance: time.Hour})
+	_, err = a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+	wantRefusal(t, err, noInstance)
 }
 
 func TestTagsAreChangedOnAllResourcesOrNone(t *testing.T) {

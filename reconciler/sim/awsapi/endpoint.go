@@ -49,6 +49,7 @@ type Options struct {
 	// Account is the number of the account; "111122223333" unless set.
 	Account string
 	// Boot is how an instance starts; as the World's Timing says unless set.
+	// Like InstanceProfileExists it is called with the endpoint locked.
 	Boot func(Instance) sim.Boot
 	// StartupTaints are those that a daemon of the cluster takes away from
 	// nodes which register with them; key and effect count. When it does is in
@@ -84,6 +85,7 @@ type Endpoint struct {
 	// mu guards everything below and every use of the world outside of the
 	// clock's events. Events take it too.
 	mu       sync.Mutex
+	region   string
 	world    *sim.World
 	options  Options
 	services map[string]service
@@ -115,7 +117,7 @@ func New(w *sim.World, o Options) (*Endpoint, error) {
 	if o.Releases == nil {
 		o.Releases = map[string][]string{"al2023": {"v20260318"}, "bottlerocket": {"v1.50.0"}}
 	}
-	e := &Endpoint{world: w, options: o, services: map[string]service{}, faults: newFaults()}
+	e := &Endpoint{region: o.Catalog.Region(), world: w, options: o, services: map[string]service{}, faults: newFaults()}
 	var err error
 	if e.ec2, err = newEC2State(o); err != nil {
 		return nil, fmt.Errorf("simulated AWS: %w", err)
@@ -129,10 +131,18 @@ func New(w *sim.World, o Options) (*Endpoint, error) {
 }
 
 // Region is the region of the account: "ap-northeast-2".
-func (e *Endpoint) Region() string { return e.options.Catalog.Region() }
+func (e *Endpoint) Region() string { return e.region }
 
 // Account is the number of the account.
 func (e *Endpoint) Account() string { return e.options.Account }
+
+// SetDelays changes how far reads lag behind writes, for what there is already
+// too.
+func (e *Endpoint) SetDelays(d Delays) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.options.Delays = d
+}
 
 // ServeHTTP answers a call of any service. Which one it is for is in the scope
 // of its signature; signatures are not verified.

@@ -28,13 +28,12 @@ const (
 // instance is one that EC2 knows.
 type instance struct {
 	Instance
-	number     int
-	vcpus      int64
-	subnet     *Subnet
-	addresses  int
-	arch       string
-	interfaces int
-	health     Health
+	number    int
+	vcpus     int64
+	subnet    *Subnet
+	addresses int
+	arch      string
+	health    Health
 }
 
 func (in *instance) alive() bool {

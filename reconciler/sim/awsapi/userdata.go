@@ -70,8 +70,8 @@ func isMIME(raw []byte) bool {
 	return err == nil && strings.HasPrefix(m.Header.Get("Content-Type"), "multipart/")
 }
 
-// readMIME reads the NodeConfigs of a MIME message; fields of a later one win,
-// as nodeadm merges them.
+// readMIME reads the NodeConfigs of a MIME message. As with nodeadm fields of a
+// later one win, and flags of the kubelet come together.
 func readMIME(cluster string, raw []byte) (bootstrap, error) {
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
@@ -82,7 +82,7 @@ func readMIME(cluster string, raw []byte) (bootstrap, error) {
 		return bootstrap{}, fmt.Errorf("user data: content type: %w", err)
 	}
 	parts := multipart.NewReader(m.Body, params["boundary"])
-	var n nodeConfig
+	merged := map[string]any{}
 	for {
 		part, err := parts.NextPart()
 		if err == io.EOF {
@@ -98,11 +98,37 @@ func readMIME(cluster string, raw []byte) (bootstrap, error) {
 		if err != nil {
 			return bootstrap{}, fmt.Errorf("user data: %w", err)
 		}
-		if err := yaml.Unmarshal(body, &n); err != nil {
+		var next map[string]any
+		if err := yaml.Unmarshal(body, &next); err != nil {
 			return bootstrap{}, fmt.Errorf("user data: NodeConfig: %w", err)
 		}
+		merge(merged, next)
+	}
+	whole, err := json.Marshal(merged)
+	var n nodeConfig
+	if err == nil {
+		err = json.Unmarshal(whole, &n)
+	}
+	if err != nil {
+		return bootstrap{}, fmt.Errorf("user data: NodeConfig: %w", err)
 	}
 	return n.bootstrap(cluster)
+}
+
+// merge puts one NodeConfig over another.
+func merge(base, over map[string]any) {
+	for k, v := range over {
+		under, both := base[k].(map[string]any)
+		if m, ok := v.(map[string]any); ok && both {
+			merge(under, m)
+			continue
+		}
+		if list, ok := v.([]any); ok && k == "flags" {
+			before, _ := base[k].([]any)
+			v = append(before, list...)
+		}
+		base[k] = v
+	}
 }
 
 func (n *nodeConfig) bootstrap(cluster string) (bootstrap, error) {

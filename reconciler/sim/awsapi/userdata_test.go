@@ -40,10 +40,27 @@ func taint(s string) corev1.Taint {
 func TestUserDataMakesTheNode(t *testing.T) {
 	unregistered := taint("karpenter.sh/unregistered:NoExecute")
 	raid := strings.Replace(nodeUserData, "  kubelet:", "  instance: {localStorage: {strategy: RAID0}}\n  kubelet:", 1)
+	own := strings.Replace(nodeUserData, "--//\nContent-Type: application/node.eks.aws", `--//
+Content-Type: application/node.eks.aws
+
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: mine}
+  kubelet:
+    config: {maxPods: 5, evictionHard: {memory.available: 5%}}
+    flags: [--v=2, --node-labels=team=a]
+--//
+Content-Type: application/node.eks.aws`, 1)
 	tests := []struct {
 		name, family, data string
 		want               bootstrap
 	}{
+		{"AL2023 with a NodeConfig of the user's before", "al2023", own, bootstrap{
+			labels:  map[string]string{"team": "a", "karpenter.sh/capacity-type": "on-demand", "karpenter.sh/nodepool": "default", "karpenter.sh/do-not-sync-taints": "true"},
+			taints:  []corev1.Taint{taint("team=a:NoSchedule"), taint("cilium:NoExecute"), unregistered},
+			kubelet: &ec2v1.KubeletConfiguration{MaxPods: new(int32(20)), ClusterDNS: []string{"10.100.0.10"}, EvictionHard: map[string]string{"memory.available": "5%"}},
+		}},
 		{"AL2023 with a NodeConfig", "al2023", raid, bootstrap{
 			labels:  map[string]string{"karpenter.sh/capacity-type": "on-demand", "karpenter.sh/nodepool": "default", "karpenter.sh/do-not-sync-taints": "true"},
 			taints:  []corev1.Taint{taint("team=a:NoSchedule"), taint("cilium:NoExecute"), unregistered},
