@@ -101,12 +101,7 @@ func parseEvent(body []byte) (event, error) {
 		return out, nil
 	}
 	out.kind = e.DetailType
-	seen := map[string]bool{}
-	for _, id := range ids {
-		if id = bareInstanceID(id); id == "" || seen[id] {
-			continue
-		}
-		seen[id] = true
+	for _, id := range instancesOf(ids) {
 		out.interruptions = append(out.interruptions, cluster.Interruption{
 			Kind: e.DetailType, Message: out.id, Instance: id, Time: when, Action: plainWord(action),
 		})
@@ -117,6 +112,19 @@ func parseEvent(body []byte) (event, error) {
 		return out, fmt.Errorf("%s: it names no EC2 instance", e.DetailType)
 	}
 	return out, nil
+}
+
+// instancesOf are the ids of instances among the entities, each once.
+func instancesOf(entities []string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, e := range entities {
+		if id := bareInstanceID(e); id != "" && !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // readAction reads the warnings that EC2 sends ahead.
