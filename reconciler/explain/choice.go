@@ -178,14 +178,19 @@ func (s *sieve) apply(st *report.ChoiceStep) (kept, gone []option, err error) {
 		return s.plain()
 	case scheduling.FilterSpotPrice:
 		return s.notDear()
-	default:
-		// The last step keeps the cheapest, with the variety that minValues ask
+	case scheduling.FilterCheapest:
+		// This step keeps the cheapest, with the variety that minValues ask
 		// for: what it kept is in the record.
 		return s.split(func(o *option) bool {
 			o.why = "not among the cheapest that EC2 may choose from"
 			return s.launchable[o.Name]
 		})
 	}
+	// Steps of replacements compare what may be launched with what is replaced.
+	if len(s.left) == st.Left {
+		return s.left, nil, nil
+	}
+	return nil, nil, fmt.Errorf("the step %q is not worked out again, so what it and later steps removed is not shown", st.By)
 }
 
 func (s *sieve) split(keep func(*option) bool) (kept, gone []option, err error) {

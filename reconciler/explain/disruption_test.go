@@ -188,10 +188,14 @@ func TestAChoiceThatComesOutOtherwiseIsNotTold(t *testing.T) {
 	d := b.record(&decision.Decision{Kind: decision.Provision, Proposal: decision.Proposal{NodePool: "default", Reason: "x", Claims: []decision.Claim{c}, Lists: listsOf(b, c.Launchable)}})
 	lost := b.claim("for 23 pods", 0)
 	lost.NodePool, lost.Launchable = "nosuch", decision.TypeSet{Count: 1, Names: []string{"c5a.large"}}
-	b.record(&decision.Decision{Kind: decision.Provision, Proposal: decision.Proposal{NodePool: "nosuch", Reason: "x", Claims: []decision.Claim{lost}}})
+	nosuch := b.record(&decision.Decision{Kind: decision.Provision, Proposal: decision.Proposal{NodePool: "nosuch", Reason: "x", Claims: []decision.Claim{lost}}})
+	other := b.claim("for 23 pods", 0)
+	other.Filters = append(slices.Clone(other.Filters), decision.Filter{By: "cheaper than what goes", Left: 3})
+	step := b.record(&decision.Decision{Kind: decision.Provision, Proposal: decision.Proposal{NodePool: "default", Reason: "x", Claims: []decision.Claim{other}, Lists: listsOf(b, other.Launchable)}})
 	b.push()
-	holds(t, decisionText(t, b, d.ID), "NodePool requirements   714  649 removed, ", "offerings              269  445 removed\n", "Not all is told: the step \"offerings\" leaves 269 types in the record and 270")
-	holds(t, decisionText(t, b, "latest"), "Not all is told: NodePool nosuch is not in the fleet of the record.")
+	holds(t, decisionText(t, b, step.ID), "cheapest 60", "cheaper than what goes     3  57 removed\n", "Not all is told: the step \"cheaper than what goes\" is not worked out again")
+	holds(t, decisionText(t, b, d.ID), "NodePool requirements   714  649 removed, ", "offerings               269  445 removed\n", "Not all is told: the step \"offerings\" leaves 269 types in the record and 270")
+	holds(t, decisionText(t, b, nosuch.ID), "Not all is told: NodePool nosuch is not in the fleet of the record.")
 }
 
 // BenchmarkTenThousandDecisions explains a node, a pod and a name that is not

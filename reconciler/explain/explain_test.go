@@ -61,9 +61,9 @@ func TestANodeIsFoundByEachOfItsNames(t *testing.T) {
 	got := nodeText(t, b, c.Name)
 	holds(t, got, "Node "+c.Name, "c5a.2xlarge ap-northeast-2a on-demand, $0.344/h, NodePool default", "there in the last recorded state",
 		"Why it came", "Reason       5 pending pods", "Spec commit  ", "(Describe the fleet of myeks, by", "Platform Team)", "Policies     sha256:",
-		"For          5 pods, cpu 5150m", "catalog               1363", "NodePool requirements   714  649 removed, 62 cheaper, the cheapest:",
+		"For          5 pods, cpu 5150m", "catalog                1363", "NodePool requirements   714  649 removed, 62 cheaper, the cheapest:",
 		"t4g.nano $0.0052/h: karpenter.k8s.aws/instance-category is t,", "wanted In [c m r]",
-		"resources              206  64 removed, 57 cheaper", "c5a.large $0.086/h: cpu 1930m, wanted 5150m",
+		"resources               206  64 removed, 57 cheaper", "c5a.large $0.086/h: cpu 1930m, wanted 5150m",
 		"Next best", "$0.03904/h more", "What happened", "launched", "initialized", "EC2 launched what the plan counted on",
 		"No decision removes it.", "From 8 decisions of reeve/myeks")
 }
@@ -71,7 +71,7 @@ func TestANodeIsFoundByEachOfItsNames(t *testing.T) {
 func TestWhatPolicyExcludedIsToldWithItsRule(t *testing.T) {
 	b := newBook(t)
 	got := nodeText(t, b, b.claim("provision(graviton)", 0).Name)
-	holds(t, got, "policy                 308  5 removed by REEVE-TYPE-001, none cheaper", "c6g.16xlarge $2.464/h: excluded by REEVE-TYPE-001")
+	holds(t, got, "policy                  308  5 removed by REEVE-TYPE-001, none cheaper", "c6g.16xlarge $2.464/h: excluded by REEVE-TYPE-001")
 }
 
 func TestANodeThatIsNotReevesSaysSo(t *testing.T) {

@@ -28,6 +28,9 @@ var ctx = context.Background()
 // package may not import; so the command makes it.
 var storyDir string
 
+// storyTip is the commit of its branch that these tests begin with.
+var storyTip string
+
 func TestMain(m *testing.M) {
 	os.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -42,8 +45,13 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	storyDir = filepath.Join(dir, "demo")
-	if out, err := exec.Command("go", "run", "../../cmd/reeve", "demo", "--dir", storyDir).CombinedOutput(); err != nil {
-		fmt.Printf("%v\n%s", err, out)
+	// How the story ends is for the demo's own tests; these need its ledger up to
+	// the pod that stays pending.
+	out, _ := exec.Command("go", "run", "../../cmd/reeve", "demo", "--dir", storyDir).CombinedOutput()
+	tip, err := exec.Command("git", "-C", filepath.Join(storyDir, "fleet.git"), "log", "-1", "--format=%H",
+		"--grep=^provision: 1 pod stays pending", "reeve/myeks").Output()
+	if storyTip = strings.TrimSpace(string(tip)); err != nil || storyTip == "" {
+		fmt.Printf("the demo has written no such ledger: %v\n%s", err, out)
 		return 1
 	}
 	return m.Run()
@@ -93,6 +101,7 @@ func newBook(t testing.TB) *book {
 	t.Helper()
 	b := &book{t: t, dir: filepath.Join(t.TempDir(), "fleet.git"), now: time.Date(2026, 4, 6, 13, 0, 0, 0, time.UTC)}
 	git(t, "clone", "-q", "--mirror", filepath.Join(storyDir, "fleet.git"), b.dir)
+	git(t, "-C", b.dir, "update-ref", "refs/heads/reeve/myeks", storyTip)
 	must(t, ledger.Log(ctx, b.source(), ledger.Query{}, func(e ledger.Entry) error {
 		b.made = append(b.made, e.Decision)
 		return nil

@@ -146,9 +146,13 @@ func (p *printer) choice(a *Arrival) {
 		p.line("")
 		p.line("  Why %s: instance types left after each step, and cheaper ones that it removed", a.Claim.InstanceType)
 	}
+	width := 20
+	for i := range a.Choice.Steps {
+		width = max(width, len(a.Choice.Steps[i].By))
+	}
 	for i := range a.Choice.Steps {
 		s := &a.Choice.Steps[i]
-		p.wrap(fmt.Sprintf("    %-20s %5d  ", s.By, s.Left), "%s", stepText(s))
+		p.wrap(fmt.Sprintf("    %-*s %5d  ", width, s.By, s.Left), "%s", stepText(s))
 		for _, r := range s.Examples {
 			p.wrap(strings.Repeat(" ", 34), "%s %s: %s", r.InstanceType, r.Price, r.Why)
 		}
