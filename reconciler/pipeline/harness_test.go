@@ -55,6 +55,7 @@ type rig struct {
 	decisions []*decision.Decision
 	steps     map[string][]decision.Step
 	errs      []error
+	recorded  map[string]bool
 	// orphan is the id of an instance that was left behind.
 	orphan string
 	// boot is how instances start from now on.
@@ -291,6 +292,17 @@ func (r *rig) git(args ...string) string {
 // Recorded makes the rig a sim.Repository: a decision is recorded when it is in
 // the branch or in the spool.
 func (r *rig) Recorded(id string) bool {
+	// What is recorded stays so, which finish proves.
+	if !r.recorded[id] {
+		if r.recorded == nil {
+			r.recorded = map[string]bool{}
+		}
+		r.recorded[id] = r.isRecorded(id)
+	}
+	return r.recorded[id]
+}
+
+func (r *rig) isRecorded(id string) bool {
 	if _, err := ledger.Find(r.ctx, ledger.Source{Repo: r.repo}, id); err == nil {
 		return true
 	}

@@ -62,7 +62,7 @@ func complete(snap *cluster.Snapshot, r *port.Record, group int, ready []*decisi
 // seen with it.
 func (p *Pipeline) launchGroup(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim) error {
 	if first := claims[0]; p.fleet.NodePool(first.NodePool) == nil || p.fleet.NodeClass(first.NodeClass) == nil {
-		return p.fail(ctx, snap, r, claims, fmt.Sprintf("NodePool %q or EC2NodeClass %q is no longer in the fleet", first.NodePool, first.NodeClass))
+		return p.fail(ctx, snap, r, claims, lifecycle.ReasonNodeClassNotReady, fmt.Sprintf("NodePool %q or EC2NodeClass %q is no longer in the fleet", first.NodePool, first.NodeClass))
 	}
 	req, err := p.launchRequest(snap, r, claims)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Pipeline) launchGroup(ctx context.Context, snap *cluster.Snapshot, r *p
 		}
 	}
 	if len(req.Offerings) == 0 {
-		return p.fail(ctx, snap, r, claims, capacityMessage(nil))
+		return p.fail(ctx, snap, r, claims, lifecycle.ReasonInsufficientCapacity, capacityMessage(nil))
 	}
 	res, err := p.Cloud.Launch(ctx, req)
 	switch {
@@ -91,7 +91,7 @@ func (p *Pipeline) launchGroup(ctx context.Context, snap *cluster.Snapshot, r *p
 	if err != nil {
 		return err
 	}
-	return p.fail(ctx, snap, r, rest, capacityMessage(res.Refused))
+	return p.fail(ctx, snap, r, rest, lifecycle.ReasonInsufficientCapacity, capacityMessage(res.Refused))
 }
 
 // assign gives instances to the claims of the group that have none, in order,
@@ -157,14 +157,20 @@ func (p *Pipeline) nextAttempt(ctx context.Context, snap *cluster.Snapshot, r *p
 }
 
 // refusedLaunch treats an answer that no repetition changes: the request is
-// wrong. What was launched all the same is found by its tags; the other claims
-// are given up.
+// wrong, or Reeve may not make it. What was launched all the same is found by
+// its tags; the other claims say why they wait, and are given up in time.
 func (p *Pipeline) refusedLaunch(ctx context.Context, snap *cluster.Snapshot, r *port.Record, req port.LaunchRequest, claims []*decision.Claim, cause error) error {
 	rest, err := p.adopt(ctx, snap, r, req, claims)
 	if err != nil {
 		return err
 	}
-	return p.fail(ctx, snap, r, rest, cause.Error())
+	errs := []error{cause}
+	for _, c := range rest {
+		if err := p.Cluster.MarkLaunchFailed(ctx, c.Name, lifecycle.ReasonLaunchFailed, cause.Error()); err != nil {
+			errs = append(errs, fmt.Errorf("NodeClaim %s: %w", c.Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // adopt gives claims the instances that an earlier attempt launched for their
@@ -274,20 +280,16 @@ func (p *Pipeline) launched(ctx context.Context, snap *cluster.Snapshot, r *port
 
 // fail gives claims up: they will not become nodes. Their removal is a decision
 // of its own, made in the next pass.
-func (p *Pipeline) fail(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim, message string) error {
+func (p *Pipeline) fail(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claims []*decision.Claim, reason, message string) error {
 	var errs []error
 	for _, c := range claims {
-		p.step(r, decision.Step{Time: snap.Time, State: decision.Failed, Claim: c.Name, Message: noCapacity + ": " + message})
-		if err := p.Cluster.MarkLaunchFailed(ctx, c.Name, noCapacity, message); err != nil {
+		p.step(r, decision.Step{Time: snap.Time, State: decision.Failed, Claim: c.Name, Message: reason + ": " + message})
+		if err := p.Cluster.MarkLaunchFailed(ctx, c.Name, reason, message); err != nil {
 			errs = append(errs, fmt.Errorf("NodeClaim %s: %w", c.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
-
-// noCapacity is the reason that Karpenter gives for a claim that EC2 had no
-// capacity for.
-const noCapacity = "InsufficientCapacity"
 
 func capacityMessage(refused []port.Refusal) string {
 	parts := make([]string, 0, len(refused))

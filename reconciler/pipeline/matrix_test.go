@@ -114,7 +114,18 @@ func chapters() []chapter {
 			},
 			func(r *rig) bool { return replaced(r) && !r.runs(r.orphan) }},
 		{"an instance that ends", decision.Liveness,
-			func(r *rig) { r.cloud.Kill(r.instanceOf(first(r))) }, replaced},
+			func(r *rig) {
+				// Nobody tells of it: it is found by looking.
+				r.cloud.Attach(nil)
+				r.cloud.Kill(r.instanceOf(first(r)))
+			},
+			func(r *rig) bool {
+				if !replaced(r) || r.pipeline.Open() {
+					return false
+				}
+				r.cloud.Attach(r.queue)
+				return true
+			}},
 		{"an empty node", decision.Consolidate,
 			func(r *rig) { r.must(r.world.Scale("default/inflate", 0)) },
 			func(r *rig) bool { return len(r.claims()) == 0 && len(r.alive()) == 0 }},
@@ -186,6 +197,7 @@ func TestALeaderMayDieAfterAnyWrite(t *testing.T) {
 func (r *rig) play(c chapter, m *mortal) {
 	r.t.Helper()
 	r.world.SetFaults(m.script)
+	begin := r.world.Now()
 	end := r.world.Now().Add(8 * time.Minute)
 	for r.world.Now().Before(end) {
 		r.run(time.Second)
@@ -197,7 +209,7 @@ func (r *rig) play(c chapter, m *mortal) {
 		}
 		if _, starting, pending := r.world.Pods("default", nil); c.done(r) && !r.pipeline.Open() && starting+pending == 0 {
 			r.world.SetFaults(nil)
-			if !slices.ContainsFunc(r.decisions, func(d *decision.Decision) bool { return d.Kind == c.kind }) {
+			if !slices.ContainsFunc(r.ledger.Recent(r.world.Now()), func(d cluster.Recent) bool { return d.Kind == string(c.kind) && !d.Time.Before(begin) }) {
 				r.t.Errorf("%s (death after %q): no decision of kind %s", c.name, m.death, c.kind)
 			}
 			return
