@@ -38,6 +38,7 @@ type stage struct {
 	world    *sim.World
 	account  *awsapi.Endpoint
 	cloud    *aws.Cloud
+	ledger   *ledger.Ledger
 	pipeline *pipeline.Pipeline
 	repo     string
 	branch   string
@@ -73,7 +74,7 @@ func newStage(ctx context.Context, o Options, sc scene) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	led, err := ledger.Open(ctx, ledger.Options{
+	s.ledger, err = ledger.Open(ctx, ledger.Options{
 		Cluster: sc.cluster, Branch: s.branch, Repo: decisions, Specs: specs, Spool: sim.NewSpool(s.world),
 		PushInterval: 10 * time.Second, SkipCI: true,
 	}, s.world.Now())
@@ -82,7 +83,7 @@ func newStage(ctx context.Context, o Options, sc scene) (*stage, error) {
 	}
 	s.pipeline = pipeline.New(pipeline.Deps{
 		Specs:   spec.NewRepository(specs, specBranch, spec.Options{Cluster: sc.cluster}),
-		Cluster: sim.NewCluster(s.world), Cloud: s.cloud, Queue: s.cloud.Queue(), Ledger: led, Clock: s.world.Clock,
+		Cluster: sim.NewCluster(s.world), Cloud: s.cloud, Queue: s.cloud.Queue(), Ledger: s.ledger, Clock: s.world.Clock,
 		Log: slog.New(slog.DiscardHandler),
 	}, pipeline.Options{Cluster: sc.cluster, Identity: "reeve-demo", PullInterval: 10 * time.Second, Observer: s.watch})
 	return s, s.pipeline.Start(ctx)
