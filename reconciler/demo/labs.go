@@ -15,7 +15,7 @@ import (
 // labs are the scenes that follow the story: one for each of the other
 // examples.
 func labs() []scene {
-	return []scene{onDemandBasic(), onDemandConsolidation(), spotToSpot()}
+	return []scene{onDemandBasic(), onDemandConsolidation(), spotToSpot(), arm64Managed(), placeholders()}
 }
 
 // lab is a scene on the example of that name, with the two managed nodes that

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -135,28 +136,7 @@ func (s *stage) last(k decision.Kind) *decision.Decision {
 
 // push commits the files, with the changes, to the spec branch.
 func (s *stage) push(ctx context.Context, subject string, changes map[string][]byte) error {
-	for name, content := range changes {
-		s.files[name] = content
-	}
-	ed, err := s.author.Edit(gitrepo.Hash{})
-	if err != nil {
-		return err
-	}
-	for name, content := range s.files {
-		if err := ed.Set(name, content); err != nil {
-			return err
-		}
-	}
-	tree, err := ed.Write()
-	if err != nil {
-		return err
-	}
-	sig := gitrepo.Signature{Name: "Platform Team", Email: "platform@example.com", When: s.world.Now()}
-	c := gitrepo.Commit{Tree: tree, Author: sig, Committer: sig, Message: subject + "\n"}
-	if !s.tip.IsZero() {
-		c.Parents = []gitrepo.Hash{s.tip}
-	}
-	next, err := s.author.WriteCommit(c, nil)
+	next, err := s.commit(subject, changes)
 	if err != nil {
 		return err
 	}
@@ -164,9 +144,35 @@ func (s *stage) push(ctx context.Context, subject string, changes map[string][]b
 		return err
 	}
 	s.print.line("%s  git push  %.8s %s", s.world.Now().Format(time.TimeOnly), next, subject)
+	maps.Copy(s.files, changes)
 	s.tip = next
 	s.pipeline.Wake()
 	return nil
+}
+
+// commit writes a commit of the files, with the changes, after the tip.
+func (s *stage) commit(subject string, changes map[string][]byte) (gitrepo.Hash, error) {
+	ed, err := s.author.Edit(gitrepo.Hash{})
+	if err != nil {
+		return gitrepo.Hash{}, err
+	}
+	files := maps.Clone(s.files)
+	maps.Copy(files, changes)
+	for name, content := range files {
+		if err := ed.Set(name, content); err != nil {
+			return gitrepo.Hash{}, err
+		}
+	}
+	tree, err := ed.Write()
+	if err != nil {
+		return gitrepo.Hash{}, err
+	}
+	sig := gitrepo.Signature{Name: "Platform Team", Email: "platform@example.com", When: s.world.Now()}
+	c := gitrepo.Commit{Tree: tree, Author: sig, Committer: sig, Message: subject + "\n"}
+	if !s.tip.IsZero() {
+		c.Parents = []gitrepo.Hash{s.tip}
+	}
+	return s.author.WriteCommit(c, nil)
 }
 
 // pass lets virtual time go by, with a pass every second.
