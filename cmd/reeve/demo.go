@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,5 +32,6 @@ the code that runs in production. The directory is replaced.`,
 	}
 	cmd.Flags().StringVar(&o.Dir, "dir", o.Dir, "directory to write fleet.git to ($DEMO_DIR)")
 	cmd.Flags().IntSliceVar(&o.Replicas, "replicas", nil, "scale inflate through these instead of playing the story")
+	cmd.Flags().StringVar(&o.Only, "only", "", "play one scene: "+strings.Join(demo.Scenes(), ", "))
 	return cmd
 }

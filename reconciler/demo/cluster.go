@@ -44,23 +44,40 @@ func (s *stage) setCluster() error {
 		}
 	}
 	for _, m := range s.scene.managed {
-		if _, err := s.account.AddManaged(m.group, m.instanceType, m.zone); err != nil {
+		if err := s.addManaged(m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (s *stage) addManaged(m managed) error {
+	name, err := s.account.AddManaged(m.group, m.instanceType, m.zone)
+	if err != nil || len(m.taints) == 0 {
+		return err
+	}
+	return sim.Update(s.world.API, "eks", name, "taint", func(n *corev1.Node) error {
+		n.Spec.Taints = append(n.Spec.Taints, m.taints...)
+		return nil
+	})
+}
+
 // region of the story.
 const region = "ap-northeast-2"
 
 // managed is a node of a managed node group, which is not ours.
-type managed struct{ group, instanceType, zone string }
+type managed struct {
+	group, instanceType, zone string
+	taints                    []corev1.Taint
+}
 
 // twoManaged are the nodes that every lab begins with: one replica of the
 // controller on each leaves no room for a pod of 1 CPU.
 func twoManaged() []managed {
-	return []managed{{"system", "m5.large", region + "a"}, {"system", "m5.large", region + "b"}}
+	return []managed{
+		{group: "system", instanceType: "m5.large", zone: region + "a"},
+		{group: "system", instanceType: "m5.large", zone: region + "b"},
+	}
 }
 
 func cpu(q string) corev1.ResourceList {

@@ -6,10 +6,12 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +26,8 @@ type Options struct {
 	// Replicas are what the Deployment inflate is scaled to, one after the
 	// other. Empty plays the whole story.
 	Replicas []int
+	// Only plays the scene of that name and no other; see Scenes.
+	Only string
 	// Out takes the progress.
 	Out io.Writer
 }
@@ -51,25 +55,53 @@ func Run(ctx context.Context, o Options) error {
 			return fmt.Errorf("replicas: %d is not a number from 0 to %d", n, maxReplicas)
 		}
 	}
+	scenes, err := o.scenes()
+	if err != nil {
+		return err
+	}
 	if err := replace(o.Dir); err != nil {
 		return err
 	}
-	scenes := []scene{story()}
-	if len(o.Replicas) > 0 {
-		scenes = []scene{scaling(o.Replicas)}
-	} else {
-		scenes = append(scenes, Labs()...)
-	}
 	for _, sc := range scenes {
 		if len(scenes) > 1 {
-			fmt.Fprintf(o.Out, "\n== %s\n", sc.title)
+			fmt.Fprintf(o.Out, "\n== %s: %s\n", sc.example, sc.title)
 		}
 		if _, err := sc.run(ctx, o); err != nil {
 			return fmt.Errorf("%s: %w", sc.title, err)
 		}
 	}
-	invite(o.Out, filepath.Join(o.Dir, scenes[0].repository()), Branch)
+	invite(o.Out, filepath.Join(o.Dir, scenes[0].repository()), "reeve/"+scenes[0].cluster)
 	return nil
+}
+
+// Scenes are the names of what can be played by itself: the story first, then
+// the labs. Each has the name of its example and of its cluster.
+func Scenes() []string {
+	var out []string
+	for _, sc := range all() {
+		out = append(out, sc.example)
+	}
+	return out
+}
+
+func all() []scene { return append([]scene{story()}, labs()...) }
+
+// scenes are what the options ask for.
+func (o Options) scenes() ([]scene, error) {
+	switch {
+	case len(o.Replicas) > 0 && o.Only != "":
+		return nil, errors.New("replicas belong to a scene of their own: leave out either --replicas or --only")
+	case len(o.Replicas) > 0:
+		return []scene{scaling(o.Replicas)}, nil
+	case o.Only == "":
+		return all(), nil
+	}
+	for _, sc := range all() {
+		if sc.example == o.Only {
+			return []scene{sc}, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no scene %q: there are %s", o.Only, strings.Join(Scenes(), ", "))
 }
 
 // scene is a cluster, its fleet and what happens to them.

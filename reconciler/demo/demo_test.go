@@ -10,20 +10,60 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/ledger"
+	"github.com/reeve-project/reeve/reconciler/replay"
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
-func play(t *testing.T, replicas ...int) (repo, out string) {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "demo")
-	var buf bytes.Buffer
-	if err := Run(context.Background(), Options{Dir: dir, Replicas: replicas, Out: &buf}); err != nil {
-		t.Fatalf("%v\n%s", err, buf.String())
+// played is a scene as it was left.
+type played struct {
+	*stage
+	out string
+	err error
+}
+
+var (
+	// stages are where every scene is played once, for all tests.
+	stages string
+	first  = sync.OnceValue(func() map[string]*played { return playAll(filepath.Join(stages, "first")) })
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if stages, err = os.MkdirTemp("", "demo"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	return filepath.Join(dir, "fleet.git"), buf.String()
+	code := m.Run()
+	if err := os.RemoveAll(stages); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func playAll(dir string) map[string]*played {
+	out := map[string]*played{}
+	for _, sc := range all() {
+		var buf bytes.Buffer
+		s, err := sc.run(context.Background(), Options{Dir: dir, Out: &buf})
+		out[sc.example] = &played{s, buf.String(), err}
+	}
+	return out
+}
+
+// left is a scene as it was left, once for all tests.
+func left(t *testing.T, name string) *played {
+	t.Helper()
+	p := first()[name]
+	if p.err != nil {
+		t.Fatalf("%v\n%s", p.err, p.out)
+	}
+	return p
 }
 
 func git(t *testing.T, repo string, args ...string) string {
@@ -37,44 +77,71 @@ func git(t *testing.T, repo string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func TestTheStoryIsTheSameEveryTime(t *testing.T) {
-	repo, out := play(t)
-	again, _ := play(t)
-	if a, b := git(t, repo, "rev-parse", Branch), git(t, again, "rev-parse", Branch); a != b {
-		t.Errorf("two runs end at commits %s and %s", a, b)
-	}
-	git(t, repo, "fsck", "--strict")
-	if open := git(t, repo, "ls-tree", "-r", "--name-only", Branch, "open"); open != "" {
-		t.Errorf("decisions are open at the end:\n%s", open)
-	}
-	for _, want := range []string{
-		"REEVE-AMI-001 at clusters/myeks/nodeclasses.cue:9:22",
-		"REEVE-TYPE-001 keeps m6g.16xlarge out",
-		"1 pod stays pending: REEVE-CTRL-001",
-		"provision(default): 1 × c5a.2xlarge ap-northeast-2a for 5 pods, $0.344/h",
-		"for 23 pods, $1.118/h",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the demo does not say %q:\n%s", want, out)
-		}
-	}
-	subjects := git(t, repo, "log", "--format=%s", Branch)
-	for _, want := range []string{"handover", "accept(", "reject(", "provision(default): 1 × c5a.2xlarge", "provision(graviton)", "provision: 1 pod stays pending"} {
-		if !strings.Contains(subjects, want) {
-			t.Errorf("no commit begins with %q:\n%s", want, subjects)
-		}
+func TestEverySceneIsTheSameEveryTime(t *testing.T) {
+	again := playAll(filepath.Join(stages, "again"))
+	for _, name := range Scenes() {
+		t.Run(name, func(t *testing.T) {
+			p, q := left(t, name), again[name]
+			if q.err != nil {
+				t.Fatalf("the second time: %v\n%s", q.err, q.out)
+			}
+			if a, b := git(t, p.repo, "rev-parse", p.branch), git(t, q.repo, "rev-parse", p.branch); a != b {
+				t.Errorf("two runs end at commits %s and %s", a, b)
+			}
+			if p.out != q.out {
+				t.Errorf("two runs print different things:\n%s\n%s", p.out, q.out)
+			}
+		})
 	}
 }
 
-// The demo is no script: whatever the replicas, the nodes cost what an
-// independent covering program finds.
+func TestEveryRepositoryIsWholeAndReplays(t *testing.T) {
+	for _, name := range Scenes() {
+		t.Run(name, func(t *testing.T) {
+			p := left(t, name)
+			git(t, p.repo, "fsck", "--strict")
+			src := ledger.Source{Repo: p.repo, Branch: p.branch}
+			res, err := replay.Verify(t.Context(), src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(res.Problems) > 0 || res.Foreign > 0 || res.Open > 0 || res.Decisions != len(p.decisions) {
+				t.Errorf("%s, of %d decisions: %v", res, len(p.decisions), res.Problems)
+			}
+			sum, err := replay.Run(t.Context(), src, nil, func(r replay.Result) error {
+				if r.Verdict != replay.Same {
+					t.Errorf("%s: %+v", r.Verdict, r)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sum.Same != len(p.decisions) {
+				t.Errorf("%d of %d decisions are the same", sum.Same, len(p.decisions))
+			}
+		})
+	}
+}
+
+// The demo is no script: whatever the replicas, the nodes at rest cost what an
+// independent covering program finds for the last of them.
 func TestReplicasEndAtTheOptimum(t *testing.T) {
-	for _, replicas := range [][]int{{7, 41}, {1}, {5, 30}, {3, 4, 9, 64}} {
-		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
-			_, out := play(t, replicas...)
-			want := optimum(t, replicas)
-			if !strings.Contains(out, fmt.Sprintf("%s; the nodes of NodePool default cost %s\n", number(replicas[len(replicas)-1], "replica runs", "replicas run"), want)) {
-				t.Errorf("the optimum is %s:\n%s", want, out)
+	for _, c := range []struct {
+		replicas []int
+		want     resources.Price
+	}{{[]int{7, 41, 3}, usd(172)}, {[]int{1}, 0}, {[]int{5, 30}, usd(1376)}, {[]int{3, 4, 9, 64}, 0}} {
+		t.Run(fmt.Sprint(c.replicas), func(t *testing.T) {
+			s, err := scaling(c.replicas).run(t.Context(), Options{Dir: t.TempDir(), Out: io.Discard})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, _ := cover(storyNodes(t), c.replicas[len(c.replicas)-1])
+			if c.want != 0 && want != c.want {
+				t.Errorf("the covering program finds %s, and the story says %s", want, c.want)
+			}
+			if got := s.cost(""); got != want {
+				t.Errorf("the instances cost %s at rest, and %s would do", got, want)
 			}
 		})
 	}
@@ -85,30 +152,6 @@ func TestReplicasEndAtTheOptimum(t *testing.T) {
 type node struct {
 	pods  int
 	price resources.Price
-}
-
-// optimum buys nodes for each step: what is there is filled first, and the
-// rest is covered at the least price, with the fewest nodes where prices are
-// equal. It is written from the story and shares no code with the engine.
-func optimum(t *testing.T, replicas []int) resources.Price {
-	t.Helper()
-	offers := storyNodes(t)
-	var total resources.Price
-	room := 0
-	have := 0
-	for _, n := range replicas {
-		need := n - have - room
-		if need <= 0 {
-			room -= n - have
-			have = n
-			continue
-		}
-		price, bought := cover(offers, need)
-		total += price
-		room = bought - need
-		have = n
-	}
-	return total
 }
 
 // cover is the least price for at least need pods, and how many pods the nodes

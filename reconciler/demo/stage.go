@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ type stage struct {
 	world    *sim.World
 	account  *awsapi.Endpoint
 	cloud    *aws.Cloud
+	ledger   *ledger.Ledger
 	pipeline *pipeline.Pipeline
 	repo     string
 	branch   string
@@ -73,7 +75,7 @@ func newStage(ctx context.Context, o Options, sc scene) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	led, err := ledger.Open(ctx, ledger.Options{
+	s.ledger, err = ledger.Open(ctx, ledger.Options{
 		Cluster: sc.cluster, Branch: s.branch, Repo: decisions, Specs: specs, Spool: sim.NewSpool(s.world),
 		PushInterval: 10 * time.Second, SkipCI: true,
 	}, s.world.Now())
@@ -82,7 +84,7 @@ func newStage(ctx context.Context, o Options, sc scene) (*stage, error) {
 	}
 	s.pipeline = pipeline.New(pipeline.Deps{
 		Specs:   spec.NewRepository(specs, specBranch, spec.Options{Cluster: sc.cluster}),
-		Cluster: sim.NewCluster(s.world), Cloud: s.cloud, Queue: s.cloud.Queue(), Ledger: led, Clock: s.world.Clock,
+		Cluster: sim.NewCluster(s.world), Cloud: s.cloud, Queue: s.cloud.Queue(), Ledger: s.ledger, Clock: s.world.Clock,
 		Log: slog.New(slog.DiscardHandler),
 	}, pipeline.Options{Cluster: sc.cluster, Identity: "reeve-demo", PullInterval: 10 * time.Second, Observer: s.watch})
 	return s, s.pipeline.Start(ctx)
@@ -134,28 +136,7 @@ func (s *stage) last(k decision.Kind) *decision.Decision {
 
 // push commits the files, with the changes, to the spec branch.
 func (s *stage) push(ctx context.Context, subject string, changes map[string][]byte) error {
-	for name, content := range changes {
-		s.files[name] = content
-	}
-	ed, err := s.author.Edit(gitrepo.Hash{})
-	if err != nil {
-		return err
-	}
-	for name, content := range s.files {
-		if err := ed.Set(name, content); err != nil {
-			return err
-		}
-	}
-	tree, err := ed.Write()
-	if err != nil {
-		return err
-	}
-	sig := gitrepo.Signature{Name: "Platform Team", Email: "platform@example.com", When: s.world.Now()}
-	c := gitrepo.Commit{Tree: tree, Author: sig, Committer: sig, Message: subject + "\n"}
-	if !s.tip.IsZero() {
-		c.Parents = []gitrepo.Hash{s.tip}
-	}
-	next, err := s.author.WriteCommit(c, nil)
+	next, err := s.commit(subject, changes)
 	if err != nil {
 		return err
 	}
@@ -163,9 +144,35 @@ func (s *stage) push(ctx context.Context, subject string, changes map[string][]b
 		return err
 	}
 	s.print.line("%s  git push  %.8s %s", s.world.Now().Format(time.TimeOnly), next, subject)
+	maps.Copy(s.files, changes)
 	s.tip = next
 	s.pipeline.Wake()
 	return nil
+}
+
+// commit writes a commit of the files, with the changes, after the tip.
+func (s *stage) commit(subject string, changes map[string][]byte) (gitrepo.Hash, error) {
+	ed, err := s.author.Edit(gitrepo.Hash{})
+	if err != nil {
+		return gitrepo.Hash{}, err
+	}
+	files := maps.Clone(s.files)
+	maps.Copy(files, changes)
+	for name, content := range files {
+		if err := ed.Set(name, content); err != nil {
+			return gitrepo.Hash{}, err
+		}
+	}
+	tree, err := ed.Write()
+	if err != nil {
+		return gitrepo.Hash{}, err
+	}
+	sig := gitrepo.Signature{Name: "Platform Team", Email: "platform@example.com", When: s.world.Now()}
+	c := gitrepo.Commit{Tree: tree, Author: sig, Committer: sig, Message: subject + "\n"}
+	if !s.tip.IsZero() {
+		c.Parents = []gitrepo.Hash{s.tip}
+	}
+	return s.author.WriteCommit(c, nil)
 }
 
 // pass lets virtual time go by, with a pass every second.

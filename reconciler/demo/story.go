@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reeve-project/reeve/reconciler/check"
 	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/gitrepo"
+	"github.com/reeve-project/reeve/reconciler/report"
 	"github.com/reeve-project/reeve/reconciler/resources"
 	"github.com/reeve-project/reeve/reconciler/sim"
 )
@@ -51,13 +54,10 @@ const anyCost resources.Price = -1
 const patience = 5 * time.Minute
 
 func acceptFleet(ctx context.Context, s *stage) error {
-	if err := s.push(ctx, "Describe the fleet of myeks", nil); err != nil {
+	if err := s.push(ctx, "Describe the fleet of "+s.scene.cluster, nil); err != nil {
 		return err
 	}
-	if err := s.until(ctx, patience, func() bool { return s.pipeline.Fleet() != nil && !s.pipeline.Open() }); err != nil {
-		return err
-	}
-	return nil
+	return s.until(ctx, patience, func() bool { return s.pipeline.Fleet() != nil })
 }
 
 // scale sets the replicas of inflate and waits until they run and no node is on
@@ -145,11 +145,15 @@ func goneSaving(sum resources.Price) func(context.Context, *stage) error {
 	}
 }
 
-// movingImage pushes al2023@latest to a production cluster and takes it back.
+// movingImage proposes al2023@latest for a production cluster, which is refused,
+// pushes it all the same, which is refused again, and takes it back.
 func movingImage(ctx context.Context, s *stage) error {
 	const file = "clusters/myeks/nodeclasses.cue"
 	good := s.files[file]
 	bad := []byte(strings.Replace(string(good), "al2023@v20260318", "al2023@latest", 1))
+	if err := s.propose(ctx, "newest-image", "Follow the newest image", map[string][]byte{file: bad}); err != nil {
+		return err
+	}
 	if err := s.push(ctx, "Follow the newest image", map[string][]byte{file: bad}); err != nil {
 		return err
 	}
@@ -169,6 +173,34 @@ func movingImage(ctx context.Context, s *stage) error {
 		return err
 	}
 	return s.until(ctx, patience, func() bool { return s.pipeline.Fleet().Commit != accepted && !s.pipeline.Open() })
+}
+
+// propose pushes the changes to a branch, as for a pull request, and fails unless
+// `reeve check` refuses them.
+func (s *stage) propose(ctx context.Context, branch, subject string, changes map[string][]byte) error {
+	next, err := s.commit(subject, changes)
+	if err != nil {
+		return err
+	}
+	if err := s.author.Push(ctx, branch, gitrepo.Hash{}, next); err != nil {
+		return err
+	}
+	res, err := check.Open(ctx, check.Target{Repo: s.repo, Rev: branch, Clusters: []string{s.scene.cluster}}, s.world.Now())
+	if err != nil {
+		return err
+	}
+	if res.OK() {
+		return fmt.Errorf("the check of branch %s finds nothing", branch)
+	}
+	var buf strings.Builder
+	if err := report.CheckText(&buf, res); err != nil {
+		return err
+	}
+	s.print.line("%s  git push  %.8s %s, to branch %s; reeve check says:", s.world.Now().Format(time.TimeOnly), next, subject, branch)
+	for line := range strings.Lines(buf.String()) {
+		fmt.Fprintf(s.print.w, "            %s", line)
+	}
+	return nil
 }
 
 // excludedTypes makes a pod that only the NodePool graviton takes.
