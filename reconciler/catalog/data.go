@@ -129,9 +129,10 @@ type Data struct {
 	types    []Type
 	onDemand OnDemandPrices
 	spot     SpotPrices
-	// files and fixed are computed when first needed.
-	files func() map[string][]byte
-	fixed func() []requirements.Set
+	// files, digests and fixed are computed when first needed.
+	files   func() map[string][]byte
+	digests func() digests
+	fixed   func() []requirements.Set
 }
 
 // New makes the data of a region. It sorts zones by id and types by name, and
@@ -157,6 +158,7 @@ func New(region string, zones []Zone, types []Type, onDemand OnDemandPrices, spo
 		return nil, fmt.Errorf("catalog of region %q: %w", region, err)
 	}
 	d.files = sync.OnceValue(d.encode)
+	d.digests = sync.OnceValue(d.digest)
 	d.fixed = sync.OnceValue(d.fixedSets)
 	return d, nil
 }

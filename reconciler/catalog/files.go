@@ -33,12 +33,19 @@ func (d *Data) Files() map[string][]byte { return maps.Clone(d.files()) }
 
 // TypesDigest is the digest of region, zones and types: "sha256:" and 64
 // hexadecimal digits over TypesFile.
-func (d *Data) TypesDigest() string { return digest(d.files()[TypesFile]) }
+func (d *Data) TypesDigest() string { return d.digests().types }
 
 // PricesDigest is the digest of all prices: "sha256:" and 64 hexadecimal digits
 // over OnDemandFile followed by SpotFile.
-func (d *Data) PricesDigest() string {
-	return digest(d.files()[OnDemandFile], d.files()[SpotFile])
+func (d *Data) PricesDigest() string { return d.digests().prices }
+
+// digests are computed once: every decision names them, and the files have
+// some megabytes.
+type digests struct{ types, prices string }
+
+func (d *Data) digest() digests {
+	files := d.files()
+	return digests{types: digest(files[TypesFile]), prices: digest(files[OnDemandFile], files[SpotFile])}
 }
 
 func digest(parts ...[]byte) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/ledger"
@@ -22,6 +23,17 @@ type Replayer struct {
 	judges   map[string]*policy.Engine
 	catalogs map[string]*catalog.Data
 	caches   *pipeline.World
+	// state is the snapshot that was read last, and passed what its pass came
+	// to: one commit may record hundreds of decisions.
+	state  recordedState
+	passed map[decision.Kind][]*decision.Decision
+}
+
+// recordedState is the snapshot of a commit.
+type recordedState struct {
+	commit   string
+	snapshot *cluster.Snapshot
+	digest   string
 }
 
 // NewReplayer makes one with empty caches.
@@ -78,13 +90,27 @@ func (r *Replayer) world(ctx context.Context, e ledger.Entry) (*pipeline.World, 
 	if err != nil {
 		return nil, err
 	}
-	snap, err := e.View.Snapshot()
+	st, err := r.snapshot(e)
 	if err != nil {
 		return nil, err
 	}
-	w := r.caches.With(f, judge, data, snap)
+	w := r.caches.With(f, judge, data, st.snapshot)
 	w.Repeats = map[string]int{e.Decision.Fingerprint: e.Decision.Repeats}
 	return w, nil
+}
+
+// snapshot reads the snapshot of a commit once.
+func (r *Replayer) snapshot(e ledger.Entry) (recordedState, error) {
+	commit := e.View.Commit()
+	if r.state.commit == commit {
+		return r.state, nil
+	}
+	snap, err := e.View.Snapshot()
+	if err != nil {
+		return recordedState{}, err
+	}
+	r.state, r.passed = recordedState{commit: commit, snapshot: snap, digest: snap.Digest()}, nil
+	return r.state, nil
 }
 
 // fleet evaluates a tree once.

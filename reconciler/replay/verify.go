@@ -36,7 +36,7 @@ func (r *Replayer) digests(ctx context.Context, e ledger.Entry) []string {
 	}
 	var wrong []string
 	if d.Inputs.State != "" {
-		wrong = state(e)
+		wrong = r.wrongState(e)
 	}
 	if got := decision.Digest(f.Document); got != d.Inputs.Fleet {
 		wrong = append(wrong, fmt.Sprintf("the fleet has the digest %s, the decision names %s", got, d.Inputs.Fleet))
@@ -72,14 +72,15 @@ func judged(e ledger.Entry) (*port.Source, map[string][]byte, error) {
 	return src, policies, err
 }
 
-// state says whether the recorded cluster is the one the decision names.
-func state(e ledger.Entry) []string {
-	snap, err := e.View.Snapshot()
+// wrongState says how the recorded cluster differs from the one that the
+// decision names.
+func (r *Replayer) wrongState(e ledger.Entry) []string {
+	st, err := r.snapshot(e)
 	if err != nil {
 		return []string{fmt.Sprintf("the recorded state: %v", err)}
 	}
-	if got := snap.Digest(); got != e.Decision.Inputs.State {
-		return []string{fmt.Sprintf("the state has the digest %s, the decision names %s", got, e.Decision.Inputs.State)}
+	if st.digest != e.Decision.Inputs.State {
+		return []string{fmt.Sprintf("the state has the digest %s, the decision names %s", st.digest, e.Decision.Inputs.State)}
 	}
 	return nil
 }
