@@ -28,9 +28,6 @@ var ctx = context.Background()
 // package may not import; so the command makes it.
 var storyDir string
 
-// storyTip is the commit of its branch that these tests begin with.
-var storyTip string
-
 func TestMain(m *testing.M) {
 	os.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -45,13 +42,8 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	storyDir = filepath.Join(dir, "demo")
-	// How the story ends is for the demo's own tests; these need its ledger up to
-	// the pod that stays pending.
-	out, _ := exec.Command("go", "run", "../../cmd/reeve", "demo", "--dir", storyDir).CombinedOutput()
-	tip, err := exec.Command("git", "-C", filepath.Join(storyDir, "fleet.git"), "log", "-1", "--format=%H",
-		"--grep=^provision: 1 pod stays pending", "reeve/myeks").Output()
-	if storyTip = strings.TrimSpace(string(tip)); err != nil || storyTip == "" {
-		fmt.Printf("the demo has written no such ledger: %v\n%s", err, out)
+	if out, err := exec.Command("go", "run", "../../cmd/reeve", "demo", "--dir", storyDir).CombinedOutput(); err != nil {
+		fmt.Printf("%v\n%s", err, out)
 		return 1
 	}
 	return m.Run()
@@ -64,11 +56,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func git(t testing.TB, args ...string) {
+func git(t testing.TB, args ...string) string {
 	t.Helper()
-	if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+	out, err := exec.Command("git", args...).CombinedOutput()
+	if err != nil {
 		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+	return strings.TrimSpace(string(out))
 }
 
 // memSpool is a port.Spool in memory.
@@ -97,11 +91,20 @@ type book struct {
 	made []*decision.Decision
 }
 
+// newBook is the ledger up to the second provision: no node has gone yet.
 func newBook(t testing.TB) *book {
+	return bookUpTo(t, "^initialized: provision(default): .* for 23 pods")
+}
+
+// wholeBook is the ledger up to the pod that stays pending.
+func wholeBook(t testing.TB) *book { return bookUpTo(t, "^provision: 1 pod stays pending") }
+
+// bookUpTo is the demo's ledger up to the newest commit with that subject.
+func bookUpTo(t testing.TB, subject string) *book {
 	t.Helper()
 	b := &book{t: t, dir: filepath.Join(t.TempDir(), "fleet.git"), now: time.Date(2026, 4, 6, 13, 0, 0, 0, time.UTC)}
 	git(t, "clone", "-q", "--mirror", filepath.Join(storyDir, "fleet.git"), b.dir)
-	git(t, "-C", b.dir, "update-ref", "refs/heads/reeve/myeks", storyTip)
+	git(t, "-C", b.dir, "update-ref", "refs/heads/reeve/myeks", git(t, "-C", b.dir, "log", "-1", "--format=%H", "--grep="+subject, "reeve/myeks"))
 	must(t, ledger.Log(ctx, b.source(), ledger.Query{}, func(e ledger.Entry) error {
 		b.made = append(b.made, e.Decision)
 		return nil
@@ -173,16 +176,22 @@ func (b *book) push() {
 	must(b.t, b.ledger.Close(ctx, b.now.Add(time.Minute)))
 }
 
-// claim is the n-th claim of the demo's decision with that in its summary.
-func (b *book) claim(summary string, n int) decision.Claim {
+// named is the demo's first decision with that in its summary.
+func (b *book) named(summary string) *decision.Decision {
 	b.t.Helper()
 	for _, d := range b.made {
 		if strings.Contains(d.Summary, summary) {
-			return d.Proposal.Claims[n]
+			return d
 		}
 	}
 	b.t.Fatalf("the demo has made no %q", summary)
-	return decision.Claim{}
+	return nil
+}
+
+// claim is the n-th claim of that decision.
+func (b *book) claim(summary string, n int) decision.Claim {
+	b.t.Helper()
+	return b.named(summary).Proposal.Claims[n]
 }
 
 // node is a claim as a node to remove.

@@ -165,11 +165,15 @@ func (p *printer) podEvent(ev *PodEvent) {
 	if ev.Offering != nil {
 		offer = offeringText(*ev.Offering)
 	}
+	planned := "planned for"
+	if ev.Act.Status == "denied" || ev.Act.Status == "observed" {
+		planned = "would be planned for"
+	}
 	switch ev.What {
 	case PodClaim:
-		p.wrap("  ", "planned for the new node %s: %s", ev.Node, offer)
+		p.wrap("  ", "%s the new node %s: %s", planned, ev.Node, offer)
 	case PodNode:
-		p.wrap("  ", "planned for node %s, which has room", ev.Node)
+		p.wrap("  ", "%s node %s, which has room", planned, ev.Node)
 	case PodRemoved:
 		p.wrap("  ", "is on node %s, which the decision is about: %s", ev.Node, offer)
 		p.wrap("  ", "because: %s%s", ev.Act.Reason, suffix(": ", ev.Detail))

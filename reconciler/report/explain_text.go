@@ -229,7 +229,7 @@ func (p *printer) stepTable(steps []decision.Step) {
 	p.line("  What happened")
 	var rows [][]string
 	for _, s := range steps {
-		what := strings.TrimSpace(strings.Join([]string{s.Node, s.Instance, s.Message}, " "))
+		what := cmp.Or(s.Instance, s.Node) + " " + s.Message
 		rows = append(rows, []string{"    " + s.Time.Format(time.DateTime), string(s.State), strings.Join(strings.Fields(what), " ")})
 	}
 	p.table(rows)
