@@ -278,7 +278,7 @@ func TestSubjectsNameWhatADecisionIsAbout(t *testing.T) {
 		}
 	}
 	d := Decision{Proposal: Proposal{Claims: []Claim{{Name: "c"}}, Nodes: []Node{{Name: "n"}}, Instances: []Instance{{ID: "i"}}}}
-	if diff := cmp.Diff([]string{"c", "n", "i"}, d.Subjects()); diff != "" {
+	if diff := cmp.Diff([]string{"n", "c", "i"}, d.Subjects()); diff != "" {
 		t.Error(diff)
 	}
 }

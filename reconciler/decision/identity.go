@@ -130,14 +130,16 @@ func (d *Decision) Subject() string {
 	}
 }
 
-// Subjects are the names that outcome steps of the decision are about.
+// Subjects are the names that outcome steps of the decision are about. What is
+// removed comes before what replaces it: the removal is what the decision is
+// for.
 func (d *Decision) Subjects() []string {
 	var out []string
-	for i := range d.Proposal.Claims {
-		out = append(out, d.Proposal.Claims[i].Name)
-	}
 	for _, n := range d.Proposal.Nodes {
 		out = append(out, cmp.Or(n.Claim, n.Name))
+	}
+	for i := range d.Proposal.Claims {
+		out = append(out, d.Proposal.Claims[i].Name)
 	}
 	for _, in := range d.Proposal.Instances {
 		out = append(out, in.ID)

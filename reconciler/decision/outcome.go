@@ -117,7 +117,8 @@ func (o *Outcome) Advance(subjects []string, steps ...Step) {
 
 func bad(s State) bool { return s == Failed || s == Dropped || s == Abandoned }
 
-// rank orders the states of each chain; the chains never mix in one outcome.
+// rank orders the states of both chains, so that those of a removal and of its
+// replacement can be compared.
 func rank(s State) int {
 	switch s {
 	case Claimed, Tainted:
