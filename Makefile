@@ -105,7 +105,8 @@ verify: generate ## Generate again and fail if anything differs from what is com
 		fi
 
 .PHONY: nightly
-nightly: planted ## Run what is too long for each change: planted bugs, every fuzz test for FUZZTIME, and the benchmarks.
+nightly: planted ## Run what is too long for each change: planted bugs, deaths after every single write, every fuzz test for FUZZTIME, and the benchmarks.
+	$(TEST_ENV) REEVE_NIGHTLY=1 $(GO) test -timeout 90m -run MayDieAfterAnyWrite ./reconciler/pipeline
 	@$(SOURCES) '*_test.go' | xargs grep -oE '^func Fuzz[A-Za-z0-9_]+' | sed 's/:func / /' | while read -r file name; do \
 		echo "$(GO) test -run '^$$' -fuzz ^$$name\$$ -fuzztime $(FUZZTIME) ./$$(dirname $$file)"; \
 		$(TEST_ENV) $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname $$file)" </dev/null || exit 1; \
