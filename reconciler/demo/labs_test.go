@@ -2,6 +2,8 @@ package demo
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reeve-project/reeve/examples"
+	"github.com/reeve-project/reeve/reconciler/check"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/resources"
 )
@@ -18,6 +21,23 @@ func TestEveryExampleIsPlayed(t *testing.T) {
 	slices.Sort(played)
 	if diff := cmp.Diff(examples.Names(), played); diff != "" {
 		t.Errorf("examples and scenes (-want +got):\n%s", diff)
+	}
+}
+
+func TestEveryExampleIsRight(t *testing.T) {
+	for _, name := range examples.Names() {
+		dir := filepath.Join("..", "..", "examples", name)
+		res, err := check.Open(t.Context(), check.Target{Path: dir}, begin)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !res.OK() || len(res.Clusters) != 1 || res.Clusters[0].Cluster != name || len(res.Clusters[0].Warnings) > 0 {
+			t.Errorf("%s: %+v", name, res)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "README.md")); err != nil {
+			t.Errorf("%s does not say what it shows: %v", name, err)
+		}
 	}
 }
 
