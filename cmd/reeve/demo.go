@@ -18,11 +18,18 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Watch a fleet in Git become decisions in Git",
 		Long: `Play a story on a simulated cluster in virtual time: a fleet is pushed, pods go
-pending, policies judge, nodes appear, and every decision is a commit on the
-branch reeve/myeks of a bare repository. Everything but the cluster and AWS is
-the code that runs in production. The directory is replaced.`,
+pending, policies judge, nodes appear, are repacked and go, and every decision
+is a commit on the branch reeve/myeks of a bare repository. Labs follow, each
+with its example of a fleet and a repository of its own: consolidation, spot
+instances that are replaced and interrupted, Graviton beside a managed node
+group, placeholders that keep a node warm. It fails if anything does not come
+out as it should.
+
+Everything but the cluster and AWS is the code that runs in production, the
+client of AWS included. The directory is replaced.`,
 		Example: `  reeve demo
-  reeve demo --replicas 7,41 --dir /tmp/reeve-demo
+  reeve demo --only spot-to-spot
+  reeve demo --replicas 7,41,3 --dir /tmp/reeve-demo
   git -C build/demo/fleet.git log reeve/myeks`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,8 +37,9 @@ the code that runs in production. The directory is replaced.`,
 			return demo.Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Dir, "dir", o.Dir, "directory to write fleet.git to ($DEMO_DIR)")
+	cmd.Flags().StringVar(&o.Dir, "dir", o.Dir, "directory to write the repositories to ($DEMO_DIR)")
 	cmd.Flags().IntSliceVar(&o.Replicas, "replicas", nil, "scale inflate through these instead of playing the story")
 	cmd.Flags().StringVar(&o.Only, "only", "", "play one scene: "+strings.Join(demo.Scenes(), ", "))
+	cmd.MarkFlagsMutuallyExclusive("replicas", "only")
 	return cmd
 }

@@ -78,20 +78,43 @@ func git(t *testing.T, repo string, args ...string) string {
 }
 
 func TestEverySceneIsTheSameEveryTime(t *testing.T) {
-	again := playAll(filepath.Join(stages, "again"))
+	dir := filepath.Join(stages, "again")
+	var buf bytes.Buffer
+	if err := Run(t.Context(), Options{Dir: dir, Out: &buf}); err != nil {
+		t.Fatalf("%v\n%s", err, buf.String())
+	}
 	for _, name := range Scenes() {
-		t.Run(name, func(t *testing.T) {
-			p, q := left(t, name), again[name]
-			if q.err != nil {
-				t.Fatalf("the second time: %v\n%s", q.err, q.out)
-			}
-			if a, b := git(t, p.repo, "rev-parse", p.branch), git(t, q.repo, "rev-parse", p.branch); a != b {
-				t.Errorf("two runs end at commits %s and %s", a, b)
-			}
-			if p.out != q.out {
-				t.Errorf("two runs print different things:\n%s\n%s", p.out, q.out)
-			}
-		})
+		p := left(t, name)
+		again := filepath.Join(dir, filepath.Base(p.repo))
+		if a, b := git(t, p.repo, "rev-parse", p.branch), git(t, again, "rev-parse", p.branch); a != b {
+			t.Errorf("%s: two runs end at commits %s and %s", name, a, b)
+		}
+		if !strings.Contains(buf.String(), p.out) {
+			t.Errorf("%s: two runs print different things:\n%s\n%s", name, p.out, buf.String())
+		}
+	}
+}
+
+func TestOneSceneCanBePlayedByItself(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "demo")
+	var buf bytes.Buffer
+	if err := Run(t.Context(), Options{Dir: dir, Only: "on-demand-basic", Out: &buf}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(buf.String(), "reeve log --repo "+filepath.Join(dir, "on-demand-basic.git")) {
+		t.Errorf("it does not say where to look:\n%s", buf.String())
+	}
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Only: "nothing"}, `there is no scene "nothing": there are myeks, on-demand-basic`},
+		{Options{Only: "myeks", Replicas: []int{1}}, "leave out either --replicas or --only"},
+	} {
+		c.o.Dir, c.o.Out = filepath.Join(t.TempDir(), "demo"), io.Discard
+		if err := Run(t.Context(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
 	}
 }
 

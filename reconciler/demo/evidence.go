@@ -14,12 +14,17 @@ import (
 )
 
 // recorded are the decisions of the kind that the decision branch holds from the
-// instant on, oldest first, with their outcomes. They are read from the
-// repository as an auditor would, and not from the pipeline.
+// instant on, oldest first, with their outcomes. What waits for its push is
+// pushed first.
 func (s *stage) recorded(ctx context.Context, since time.Time, kind decision.Kind) ([]ledger.Entry, error) {
 	if err := s.ledger.Push(ctx, s.world.Now(), true); err != nil {
 		return nil, err
 	}
+	return s.pushed(ctx, since, kind)
+}
+
+// pushed reads the repository as an auditor would, without asking the pipeline.
+func (s *stage) pushed(ctx context.Context, since time.Time, kind decision.Kind) ([]ledger.Entry, error) {
 	branch, err := ledger.Source{Repo: s.repo, Branch: s.branch}.Open(ctx)
 	if err != nil {
 		return nil, err

@@ -64,6 +64,10 @@ func scaleBoth(replicas int) func(context.Context, *stage) error {
 	}
 }
 
+// unavailable is how long the offering of a spot instance that EC2 takes back is
+// left alone.
+const unavailable = 3 * time.Minute
+
 // leastTypes is how many cheaper types a spot node needs to be replaced by a
 // spot node.
 const leastTypes = 15
@@ -199,10 +203,10 @@ func avoided(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	if soon.Launched.Sub(interrupt.Decision.Time) >= 3*time.Minute || pool(soon) == lost {
+	if soon.Launched.Sub(interrupt.Decision.Time) >= unavailable || pool(soon) == lost {
 		return fmt.Errorf("%s after the warning a node is %v", soon.Launched.Sub(interrupt.Decision.Time), pool(soon))
 	}
-	if err := s.pass(ctx, interrupt.Decision.Time.Add(3*time.Minute).Sub(s.world.Now())); err != nil {
+	if err := s.pass(ctx, interrupt.Decision.Time.Add(unavailable).Sub(s.world.Now())); err != nil {
 		return err
 	}
 	later, err := s.buy(ctx, 9)

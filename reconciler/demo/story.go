@@ -11,7 +11,6 @@ import (
 	"github.com/reeve-project/reeve/reconciler/check"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/gitrepo"
-	"github.com/reeve-project/reeve/reconciler/report"
 	"github.com/reeve-project/reeve/reconciler/resources"
 	"github.com/reeve-project/reeve/reconciler/sim"
 )
@@ -192,13 +191,14 @@ func (s *stage) propose(ctx context.Context, branch, subject string, changes map
 	if res.OK() {
 		return fmt.Errorf("the check of branch %s finds nothing", branch)
 	}
-	var buf strings.Builder
-	if err := report.CheckText(&buf, res); err != nil {
-		return err
-	}
-	s.print.line("%s  git push  %.8s %s, to branch %s; reeve check says:", s.world.Now().Format(time.TimeOnly), next, subject, branch)
-	for line := range strings.Lines(buf.String()) {
-		fmt.Fprintf(s.print.w, "            %s", line)
+	s.print.line("%s  git push  %.8s %s, to branch %s", s.world.Now().Format(time.TimeOnly), next, subject, branch)
+	for _, c := range res.Clusters {
+		for _, f := range c.Violations {
+			if f.Position == nil {
+				return fmt.Errorf("the check of branch %s does not say where: %s", branch, f.Message)
+			}
+			s.print.line("%s  reeve check: %s at %s", s.world.Now().Format(time.TimeOnly), f.Rule, f.Position)
+		}
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 
 const root = "../.."
 
-// pagesOf are all pages: those at the root and those below docs/.
+// pagesOf are all pages: those at the root, those below docs/, and those of the
+// examples.
 func pagesOf(t *testing.T) map[string]*page {
 	t.Helper()
 	out := map[string]*page{}
@@ -46,13 +47,20 @@ func pagesOf(t *testing.T) map[string]*page {
 	if err != nil {
 		t.Fatal(err)
 	}
+	examples, err := fs.Glob(os.DirFS(root), "examples/*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range examples {
+		add(name)
+	}
 	return out
 }
 
 // mustRun says whether a page that holds no command is wrong: it would say
 // nothing that a test can hold it to.
 func mustRun(name string) bool {
-	return name == "README.md" || strings.HasPrefix(name, "docs/concepts/") || strings.HasPrefix(name, "docs/how-to/")
+	return name == "README.md" || strings.HasPrefix(name, "docs/concepts/") || strings.HasPrefix(name, "docs/how-to/") || strings.HasPrefix(name, "examples/")
 }
 
 func TestWhatTheDocumentationShowsIsTrue(t *testing.T) {
