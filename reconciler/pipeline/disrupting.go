@@ -29,11 +29,14 @@ func (p *Pipeline) consolidate(ctx context.Context, snap *cluster.Snapshot, r *p
 			p.leave(snap, r, decision.Abandoned, "nothing was begun before the specs changed or two minutes had passed")
 			return nil
 		}
-		if err := p.confirm(ctx, snap, r); err != nil {
-			return err
-		}
-	} else if err := p.taintRest(ctx, snap, r, decision.Step{}); err != nil {
+		return p.confirm(ctx, snap, r)
+	}
+	if err := p.taintRest(ctx, snap, r, decision.Step{}); err != nil {
 		return err
+	}
+	if p.dirty[r.Decision.ID] {
+		// The second judgement is recorded before anything follows from it.
+		return nil
 	}
 	ready, err := p.replaced(ctx, snap, r)
 	if err != nil || !ready {
