@@ -17,8 +17,8 @@ import (
 // instant. The same token gives the same answer and launches nothing more: what
 // was sent with it is remembered and sent again as it was, whatever the request
 // says now. After a restart the call is computed anew; if it then differs, EC2
-// refuses it with IdempotentParameterMismatch, a terminal error, and what was
-// launched is found by its tags.
+// refuses it with IdempotentParameterMismatch, which is a terminal error and
+// port.ErrTokenUsed, and what was launched is found by its tags.
 //
 // Refused offerings come with the instances, or with
 // port.ErrInsufficientCapacity when there are none. A terminal error means that
@@ -57,7 +57,7 @@ func (c *Cloud) prepare(ctx context.Context, req port.LaunchRequest) (*launch, e
 	now := c.clock.Now()
 	if l := c.launches.recall(req.Token, now); l != nil {
 		if have := aws.ToInt32(l.input.TargetCapacitySpecification.TotalTargetCapacity); int(have) != len(req.Claims) {
-			return nil, port.Terminal(fmt.Errorf("%s: the client token was used for %d claims and not %d: use the next attempt's", codeMismatch, have, len(req.Claims)))
+			return nil, port.Terminal(fmt.Errorf("%s: it was used for %d claims and not %d, use the next attempt's: %w", codeMismatch, have, len(req.Claims), port.ErrTokenUsed))
 		}
 		return l, nil
 	}

@@ -121,7 +121,7 @@ func TestAfterARestartTheSameRequestIsTheSameCall(t *testing.T) {
 	}
 	t.Run("and another one is a terminal error", func(t *testing.T) {
 		req.Offerings = req.Offerings[1:]
-		if _, err := a.newCloud(t, 1).Launch(ctx, req); !port.IsTerminal(err) || !strings.Contains(err.Error(), "IdempotentParameterMismatch") {
+		if _, err := a.newCloud(t, 1).Launch(ctx, req); !port.IsTerminal(err) || !errors.Is(err, port.ErrTokenUsed) || !strings.Contains(err.Error(), "IdempotentParameterMismatch") {
 			t.Errorf("launch: %v", err)
 		}
 	})

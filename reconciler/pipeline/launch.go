@@ -164,6 +164,9 @@ func (p *Pipeline) refusedLaunch(ctx context.Context, snap *cluster.Snapshot, r 
 	if err != nil {
 		return err
 	}
+	if len(rest) > 0 {
+		p.pauseClass(snap.Time, req.Class.Name, cause.Error())
+	}
 	return p.fail(ctx, snap, r, rest, cause.Error())
 }
 
