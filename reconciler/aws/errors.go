@@ -99,6 +99,8 @@ func kinded(call string, err error) error {
 		return fmt.Errorf("%w: %w", wrapped, port.ErrTokenUsed)
 	case isUnfulfillable(code):
 		return fmt.Errorf("%w: %w", wrapped, port.ErrInsufficientCapacity)
+	case code == codeMismatch:
+		return port.Terminal(fmt.Errorf("%w: %s: %w", wrapped, advice(call, code), port.ErrTokenUsed))
 	case slices.Contains(throttled, code), slices.Contains(busy, code):
 		return wrapped
 	case slices.Contains(expired, code) && !strings.HasPrefix(messageOf(err), "Not authorized for images"):

@@ -163,30 +163,13 @@ func launch(c *cluster.Claim, e Evidence, now time.Time) Step {
 	case e.Instance != "":
 		return Step{Action: MarkLaunched, Claim: c.Name}
 	case c.Conditions.LaunchFailed != "":
-		return refused(c, now, deadline)
+		reason, message, _ := strings.Cut(c.Conditions.LaunchFailed, ": ")
+		return Step{Action: GiveUp, Claim: c.Name, Reason: reason, Message: message}
 	case !now.Before(deadline):
 		return Step{Action: TimeOut, Claim: c.Name, Reason: ReasonLaunchTimeout,
 			Message: fmt.Sprintf("no instance was launched within %s", LaunchTimeout)}
 	default:
 		return Step{Action: Launch, Claim: c.Name, Deadline: deadline}
-	}
-}
-
-// refused is what to do about a claim that EC2 launched nothing for. Without
-// capacity, or without a class to launch from, another place is sought at once.
-// Any other refusal would meet the next claim too, so this one holds its pods
-// until the time-out: somebody has to mend the cause (Karpenter keeps trying as
-// long, pkg/controllers/nodeclaim/lifecycle/launch.go).
-func refused(c *cluster.Claim, now, deadline time.Time) Step {
-	reason, message, _ := strings.Cut(c.Conditions.LaunchFailed, ": ")
-	switch {
-	case reason == ReasonInsufficientCapacity || reason == ReasonNodeClassNotReady:
-		return Step{Action: GiveUp, Claim: c.Name, Reason: reason, Message: message}
-	case !now.Before(deadline):
-		return Step{Action: TimeOut, Claim: c.Name, Reason: ReasonLaunchTimeout,
-			Message: fmt.Sprintf("no instance was launched within %s: %s", LaunchTimeout, message)}
-	default:
-		return Step{Action: Wait, Claim: c.Name, Reason: reason, Message: message, Deadline: deadline}
 	}
 }
 

@@ -74,14 +74,6 @@ func TestNextActionOfAClaim(t *testing.T) {
 			n.Claim.Conditions.LaunchFailed = "InsufficientCapacity: EC2 has no m5.large: none at all"
 		}), Evidence{}, time.Second,
 			Step{Action: GiveUp, Claim: "default-abc", Reason: "InsufficientCapacity", Message: "EC2 has no m5.large: none at all"}},
-		{"a claim that EC2 refuses waits for somebody to mend the cause", claimed(func(n *cluster.Node) {
-			n.Claim.Conditions.LaunchFailed = "LaunchFailed: UnauthorizedOperation"
-		}), Evidence{}, time.Second,
-			Step{Action: Wait, Claim: "default-abc", Reason: "LaunchFailed", Message: "UnauthorizedOperation", Deadline: t0.Add(5 * time.Minute)}},
-		{"and times out like one that nobody answers", claimed(func(n *cluster.Node) {
-			n.Claim.Conditions.LaunchFailed = "LaunchFailed: UnauthorizedOperation"
-		}), Evidence{}, 5 * time.Minute,
-			Step{Action: TimeOut, Claim: "default-abc", Reason: "launch_timeout", Message: "no instance was launched within 5m0s: UnauthorizedOperation"}},
 		{"a launched claim waits for its node", claimed(launched), Evidence{Instance: "i-1"}, time.Minute,
 			Step{Action: Wait, Claim: "default-abc", Reason: "NodeNotFound", Deadline: t0.Add(15 * time.Minute),
 				Message: "no node with the provider id aws:///ap-northeast-2a/i-1 has joined"}},

@@ -158,19 +158,16 @@ func (p *Pipeline) nextAttempt(ctx context.Context, snap *cluster.Snapshot, r *p
 
 // refusedLaunch treats an answer that no repetition changes: the request is
 // wrong, or Reeve may not make it. What was launched all the same is found by
-// its tags; the other claims say why they wait, and are given up in time.
+// its tags; the other claims are given up, and the class rests for a while.
 func (p *Pipeline) refusedLaunch(ctx context.Context, snap *cluster.Snapshot, r *port.Record, req port.LaunchRequest, claims []*decision.Claim, cause error) error {
 	rest, err := p.adopt(ctx, snap, r, req, claims)
 	if err != nil {
 		return err
 	}
-	errs := []error{cause}
-	for _, c := range rest {
-		if err := p.Cluster.MarkLaunchFailed(ctx, c.Name, lifecycle.ReasonLaunchFailed, cause.Error()); err != nil {
-			errs = append(errs, fmt.Errorf("NodeClaim %s: %w", c.Name, err))
-		}
+	if len(rest) > 0 {
+		p.pauseClass(snap.Time, req.Class.Name, cause.Error())
 	}
-	return errors.Join(errs...)
+	return p.fail(ctx, snap, r, rest, lifecycle.ReasonLaunchFailed, cause.Error())
 }
 
 // adopt gives claims the instances that an earlier attempt launched for their

@@ -28,6 +28,7 @@ func (p *Pipeline) observe(ctx context.Context, now time.Time) (*cluster.Snapsho
 		if err != nil {
 			return nil, fmt.Errorf("EC2NodeClass %s: %w", class.Name, err)
 		}
+		p.notePause(now, class.Name, &status)
 		snap.NodeClasses = append(snap.NodeClasses, &cluster.NodeClassStatus{Name: class.Name, Status: status})
 	}
 	snap.Interruptions = p.interruptions(snap)
