@@ -252,7 +252,7 @@ func ownPod(ctx context.Context, s *stage) error {
 // ownNode makes room on a node of ours, which the controller's pod then takes:
 // a smaller node would be cheaper, but the one it runs on is never removed.
 func ownNode(ctx context.Context, s *stage) error {
-	if err := scale(5, anyCost)(ctx, s); err != nil {
+	if err := scale(6, anyCost)(ctx, s); err != nil {
 		return err
 	}
 	if err := s.world.Scale("default/inflate", 0); err != nil {
