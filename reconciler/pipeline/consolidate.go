@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,8 +61,12 @@ func (w *World) Consolidate(ctx context.Context) ([]*decision.Decision, error) {
 		if !objected {
 			return w.conclude(n, d)
 		}
-		first = cmp.Or(first, d)
+		if len(d.Verdict.Violations) > 0 {
+			first = cmp.Or(first, d)
+		}
 	}
+	// A proposal that was only excluded from is not denied, and must not be
+	// mistaken for one that nobody objected to.
 	if first == nil {
 		return nil, nil
 	}
@@ -308,16 +313,61 @@ func (w *World) Confirm(ctx context.Context, d *decision.Decision) (*Confirmatio
 	if err != nil {
 		return nil, err
 	}
+	objections := rules(res.Violations)
+	excluding, err := newlyExcluded(d, res)
+	if err != nil {
+		return nil, err
+	}
+	objections = append(objections, excluding...)
 	out.Violations, out.Evaluation = res.Violations, &res.Evaluation
 	for _, node := range again.Proposal.Nodes {
-		if len(res.Violations) > 0 {
-			out.Drop[node.Claim] = "denied by " + strings.Join(rules(res.Violations), ", ") + " when it was judged again"
+		if len(objections) > 0 {
+			out.Drop[node.Claim] = "denied by " + strings.Join(objections, ", ") + " when it was judged again"
 			continue
 		}
 		delete(out.Drop, node.Claim)
 		out.Keep = append(out.Keep, node.Claim)
 	}
 	return out, nil
+}
+
+// newlyExcluded are the rules that, at the second judgement, exclude something
+// that a replacement may still be launched as. What the first excluded is kept
+// from the launch already.
+func newlyExcluded(d *decision.Decision, res policy.Result) ([]string, error) {
+	lists := maps.Clone(res.Lists)
+	if lists == nil {
+		lists = map[string][]string{}
+	}
+	maps.Copy(lists, d.Proposal.Lists)
+	var out []string
+	for i := range d.Proposal.Claims {
+		c := &d.Proposal.Claims[i]
+		launchable, err := c.Launchable.Resolve(d.Proposal.Lists)
+		if err != nil {
+			return nil, fmt.Errorf("claim %s: %w", c.Name, err)
+		}
+		before, err := newExcluded(d, c.NodePool)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range res.Exclusions {
+			names, err := x.Types.Resolve(lists)
+			if err != nil {
+				return nil, fmt.Errorf("exclusion by %s: %w", x.Rule, err)
+			}
+			if x.NodePool != "" && x.NodePool != c.NodePool || x.CapacityType != "" && x.CapacityType != c.CapacityType {
+				continue
+			}
+			if slices.ContainsFunc(names, func(name string) bool {
+				return slices.Contains(launchable, name) && !before.has(decision.Offering{InstanceType: name, Zone: x.Zone, CapacityType: c.CapacityType})
+			}) {
+				out = append(out, x.Rule)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // without is the snapshot as if the decision did not remove its nodes.
