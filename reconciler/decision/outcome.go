@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"bytes"
 	"cmp"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // Outcome is what became of an allowed decision. It grows by steps until it is
-// final.
+// final. It is for one goroutine at a time, reading included.
 type Outcome struct {
 	Version string `json:"version"`
 	// Decision is the id.
@@ -21,6 +22,36 @@ type Outcome struct {
 	Unpushed bool `json:"unpushed,omitempty"`
 	// Steps are in order of time.
 	Steps []Step `json:"steps"`
+
+	index *index
+}
+
+// index finds steps by their subject: a decision may have thousands.
+type index struct {
+	// steps is how many are in it.
+	steps   int
+	reached map[reached]bool
+	last    map[string]State
+}
+
+type reached struct {
+	subject string
+	state   State
+}
+
+// indexed is the index with all steps in it. Those are only ever added at the
+// end.
+func (o *Outcome) indexed() *index {
+	if o.index == nil || o.index.steps > len(o.Steps) {
+		o.index = &index{reached: map[reached]bool{}, last: map[string]State{}}
+	}
+	x := o.index
+	for ; x.steps < len(o.Steps); x.steps++ {
+		s := &o.Steps[x.steps]
+		x.reached[reached{s.subject(), s.State}] = true
+		x.last[s.subject()] = s.State
+	}
+	return x
 }
 
 // Step is one thing that happened to one subject of a decision.
@@ -47,7 +78,7 @@ type Step struct {
 }
 
 // subject is what the step is about.
-func (s Step) subject() string { return cmp.Or(s.Claim, s.Node, s.Instance) }
+func (s *Step) subject() string { return cmp.Or(s.Claim, s.Node, s.Instance) }
 
 // NewOutcome is the outcome of a decision to which nothing has happened yet.
 func NewOutcome(id string) *Outcome {
@@ -57,29 +88,28 @@ func NewOutcome(id string) *Outcome {
 // Clone is an independent copy.
 func (o *Outcome) Clone() *Outcome {
 	out := *o
-	out.Steps = append([]Step(nil), o.Steps...)
+	out.Steps, out.index = append([]Step(nil), o.Steps...), nil
 	return &out
+}
+
+// Equal says whether both say the same.
+func (o *Outcome) Equal(other *Outcome) bool {
+	if o == nil || other == nil {
+		return o == other
+	}
+	a, errA := EncodeOutcome(o)
+	b, errB := EncodeOutcome(other)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // Has says whether the subject has already reached the state.
 func (o *Outcome) Has(subject string, state State) bool {
-	for _, s := range o.Steps {
-		if s.State == state && s.subject() == subject {
-			return true
-		}
-	}
-	return false
+	return o.indexed().reached[reached{subject, state}]
 }
 
 // Ended says whether nothing more is to come for the subject.
 func (o *Outcome) Ended(subject string) bool {
-	ended := false
-	for _, s := range o.Steps {
-		if s.subject() == subject {
-			ended = s.State.Final()
-		}
-	}
-	return ended
+	return o.indexed().last[subject].Final()
 }
 
 // Advance adds a step and recomputes the state of the whole: that of the
@@ -93,14 +123,15 @@ func (o *Outcome) Advance(subjects []string, steps ...Step) {
 	if len(subjects) == 0 {
 		subjects = []string{""}
 	}
-	last := map[string]State{}
-	for _, s := range o.Steps {
-		last[s.subject()] = s.State
-	}
+	last := o.indexed().last
+	whole := last[""]
 	var state State
 	final, good := true, false
 	for _, subject := range subjects {
-		st := cmp.Or(last[subject], last[""])
+		st, ok := last[subject]
+		if !ok {
+			st = whole
+		}
 		final = final && st.Final()
 		if bad(st) {
 			continue
@@ -110,7 +141,7 @@ func (o *Outcome) Advance(subjects []string, steps ...Step) {
 		}
 	}
 	if !good {
-		state = cmp.Or(last[subjects[0]], last[""])
+		state = cmp.Or(last[subjects[0]], whole)
 	}
 	o.State, o.Final = state, final
 }
