@@ -4,12 +4,18 @@
 package awse2e_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +83,10 @@ type rig struct {
 	boot sim.Boot
 	// callTimeout of the client; its default unless set.
 	callTimeout time.Duration
+	// rewrite changes what the endpoint answers to a call; nil for nothing.
+	rewrite func(action string, answer []byte) []byte
+	// step is how much time lies between two passes; a second unless set.
+	step time.Duration
 }
 
 // newRig is a cluster with the fleet of the example, whose files may be
@@ -166,7 +176,7 @@ func (r *rig) open() *gitrepo.Repo {
 func (r *rig) client() *aws.Cloud {
 	r.tb.Helper()
 	cloud, err := aws.New(sdk.Config{
-		Region: region, HTTPClient: r.account.HTTPClient(),
+		Region: region, HTTPClient: &http.Client{Transport: rewriter{r, r.account.HTTPClient().Transport}},
 		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 		Retryer: func() sdk.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
@@ -180,6 +190,36 @@ func (r *rig) client() *aws.Cloud {
 	})
 	r.must(err)
 	return cloud
+}
+
+// rewriter hands the answers to calls of EC2 to the rig's rewrite.
+type rewriter struct {
+	r    *rig
+	next http.RoundTripper
+}
+
+func (w rewriter) RoundTrip(req *http.Request) (*http.Response, error) {
+	if w.r.rewrite == nil || req.Body == nil {
+		return w.next.RoundTrip(req)
+	}
+	sent, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	req.Body = io.NopCloser(bytes.NewReader(sent))
+	res, err := w.next.RoundTrip(req)
+	form, bad := url.ParseQuery(string(sent))
+	if err != nil || bad != nil || form.Get("Action") == "" {
+		return res, err
+	}
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	answer = w.r.rewrite(form.Get("Action"), answer)
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(answer)), int64(len(answer))
+	res.Header.Set("Content-Length", strconv.Itoa(len(answer)))
+	return res, nil
 }
 
 // lead begins a new leader with a new client; the one before is forgotten as if
@@ -252,7 +292,7 @@ func (r *rig) passWithin(ctx context.Context) {
 	if err := r.pipeline.Pass(ctx); err != nil {
 		r.errs = append(r.errs, err)
 	}
-	r.must(r.world.Clock.Advance(time.Second))
+	r.must(r.world.Clock.Advance(cmp.Or(r.step, time.Second)))
 }
 
 // run makes passes, one a second.
