@@ -26,7 +26,7 @@ type trouble struct {
 }
 
 // lasts is how long each trouble does.
-const lasts = 40 * time.Second
+const lasts = 50 * time.Second
 
 // maxDecisions is how many may be made for one pod, whatever happens to it.
 const maxDecisions = 12
@@ -60,8 +60,12 @@ func times(n int, s awsapi.Script) awsapi.Script {
 // plain is a NodePool whose nodes hold one pod of 3 CPUs each and are left
 // alone.
 func plain(capacityType string) string {
-	f := pools(pool{name: "default", requirements: []string{types("c5.xlarge", "c5a.xlarge", "m5.xlarge"), capacityType}})
-	return strings.Replace(f, `budgets: [{nodes: "100%"}]`, `budgets: [{nodes: "0"}]`, 1)
+	return calm(pools(pool{name: "default", requirements: []string{types("c5.xlarge", "c5a.xlarge", "m5.xlarge"), capacityType}}))
+}
+
+// calm leaves the nodes of the NodePools alone.
+func calm(file string) string {
+	return strings.ReplaceAll(file, `budgets: [{nodes: "100%"}]`, `budgets: [{nodes: "0"}]`)
 }
 
 // play has the trouble while one pod more is wanted, and everything settle

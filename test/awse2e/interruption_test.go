@@ -111,7 +111,8 @@ func TestAFloodOfInterruptionsIsHandledOncePerInstance(t *testing.T) {
 	r.finish()
 }
 
-// BenchmarkInterruptions drains ten thousand messages about five hundred nodes.
+// BenchmarkInterruptions drains ten thousand messages about five hundred nodes:
+// the real time until the queue is empty is that of the operation.
 func BenchmarkInterruptions(b *testing.B) {
 	const nodes, messages = 500, 10_000
 	var total time.Duration
@@ -121,7 +122,6 @@ func BenchmarkInterruptions(b *testing.B) {
 		total += overwhelm(b, r, messages).elapsed
 		r.interruptedOnce(before)
 	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(total.Seconds()/float64(b.N), "s-drained")
+	b.ReportMetric(float64(total.Nanoseconds())/float64(b.N), "ns/op")
 	b.ReportMetric(float64(messages)*float64(b.N)/total.Seconds(), "messages/s")
 }

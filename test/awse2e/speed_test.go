@@ -122,17 +122,14 @@ func TestAThousandClaimsInTwentyGroupsTakeFewCalls(t *testing.T) {
 }
 
 // BenchmarkLaunch measures the real time from the record of a decision to each
-// of its CreateFleet calls, with an endpoint that answers at once.
+// of its CreateFleet calls, with an endpoint that answers at once: its 99th
+// percentile is the time of the operation.
 func BenchmarkLaunch(b *testing.B) {
 	var delays []time.Duration
 	for range b.N {
-		b.StopTimer()
-		r, got := launchMany(b)
+		_, got := launchMany(b)
 		delays = append(delays, got.delays...)
-		b.StartTimer()
-		_ = r
 	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(percentile(delays, 99).Microseconds())/1000, "ms-p99")
+	b.ReportMetric(float64(percentile(delays, 99).Nanoseconds()), "ns/op")
 	b.ReportMetric(float64(percentile(delays, 50).Microseconds())/1000, "ms-median")
 }

@@ -47,6 +47,10 @@ var table = []entry{
 	{dir: "reconciler/spec", benchmarks: []string{"Load"}, sub: "100_NodePools", benchtime: "2x", goals: []goal{
 		{benchmark: "Load/100_NodePools", unit: "ns/op", atMost: 1e9},
 	}},
+	{dir: "test/awse2e", benchmarks: []string{"Launch", "Interruptions"}, benchtime: "1x", goals: []goal{
+		{benchmark: "Launch", unit: "ns/op", atMost: 300e6},
+		{benchmark: "Interruptions", unit: "ns/op", atMost: 60e9},
+	}},
 	{dir: "reconciler/catalog", benchmarks: []string{"ResolveAllTypes"}, benchtime: "300ms"},
 	{dir: "reconciler/gitrepo", benchmarks: []string{"Append"}, benchtime: "300ms"},
 }
