@@ -256,7 +256,7 @@ func (d *DaemonSet) Key() string { return d.Namespace + "/" + d.Name }
 // snapshots of the same cluster are the same value. Whoever builds a snapshot
 // calls it once, before anyone reads it.
 func (s *Snapshot) Seal() *Snapshot {
-	slices.SortFunc(s.Nodes, func(a, b *Node) int { return cmp.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(s.Nodes, compareNodes)
 	slices.SortFunc(s.Pending, comparePods)
 	slices.SortFunc(s.DaemonSets, func(a, b *DaemonSet) int { return cmp.Compare(a.Key(), b.Key()) })
 	slices.SortFunc(s.NodeClasses, func(a, b *NodeClassStatus) int { return cmp.Compare(a.Name, b.Name) })
@@ -292,7 +292,28 @@ func (s *Snapshot) Seal() *Snapshot {
 	return s
 }
 
-// Node is the node of that key, or nil.
+// compareNodes puts a claim before a node that somebody has named like it.
+func compareNodes(a, b *Node) int {
+	rank := func(n *Node) int {
+		if n.Claim != nil {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.Key(), b.Key()), cmp.Compare(rank(a), rank(b)))
+}
+
+// NodeOf is the node of the claim of that name, or nil. Unlike Node it never
+// gives a node that is not ours and only has the name.
+func (s *Snapshot) NodeOf(claim string) *Node {
+	if n := s.Node(claim); n != nil && n.Claim != nil {
+		return n
+	}
+	return nil
+}
+
+// Node is the node of that key, or nil. A claim is found before a node that is
+// named like it.
 func (s *Snapshot) Node(key string) *Node {
 	i, found := slices.BinarySearchFunc(s.Nodes, key, func(n *Node, k string) int { return cmp.Compare(n.Key(), k) })
 	if !found {

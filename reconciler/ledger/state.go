@@ -35,6 +35,10 @@ const (
 // Above this many nodes at the first snapshot, state/nodes has 256 directories.
 const shardAbove = 1000
 
+// foreignSuffix tells the file of a node from that of a claim of its name. No
+// Kubernetes name ends so.
+const foreignSuffix = "_node"
+
 // Recent decisions are in files of this span, so that a pass changes the newest
 // and the oldest only.
 const recentSpan = 10 * time.Minute
@@ -156,6 +160,10 @@ func (e *stateEncoder) node(n *cluster.Node) {
 	if e.sharded {
 		sum := sha256.Sum256([]byte(n.Key()))
 		name = fmt.Sprintf("%s/%02x/%s", nodesDir, sum[0], path.Base(name))
+	}
+	if _, taken := e.files[name]; taken {
+		// A node that is not ours has the name of a claim, which comes first.
+		name = strings.TrimSuffix(name, recordSuffix) + foreignSuffix + recordSuffix
 	}
 	bare := *n
 	bare.Pods = nil

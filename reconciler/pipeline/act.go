@@ -210,13 +210,13 @@ func (p *Pipeline) untouched(snap *cluster.Snapshot, r *port.Record) bool {
 	if len(r.Outcome.Steps) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(r.Decision.Proposal.Claims, func(c decision.Claim) bool { return snap.Node(c.Name) != nil })
+	return !slices.ContainsFunc(r.Decision.Proposal.Claims, func(c decision.Claim) bool { return snap.NodeOf(c.Name) != nil })
 }
 
 // claim does what comes next for one claim and says whether it is ready to be
 // launched.
 func (p *Pipeline) claim(ctx context.Context, snap *cluster.Snapshot, r *port.Record, c *decision.Claim) (bool, error) {
-	node := snap.Node(c.Name)
+	node := snap.NodeOf(c.Name)
 	switch {
 	case node == nil && r.Outcome.Has(c.Name, decision.Claimed):
 		if snap.Time.After(lastStep(r.Outcome, c.Name)) {

@@ -58,7 +58,7 @@ func (p *Pipeline) beginning(snap *cluster.Snapshot) bool {
 		}
 		for i := range r.Decision.Proposal.Claims {
 			name := r.Decision.Proposal.Claims[i].Name
-			if !r.Outcome.Final && snap.Node(name) == nil && !r.Outcome.Ended(name) {
+			if !r.Outcome.Final && snap.NodeOf(name) == nil && !r.Outcome.Ended(name) {
 				return true
 			}
 		}

@@ -87,7 +87,7 @@ func (p *Pipeline) confirm(ctx context.Context, snap *cluster.Snapshot, r *port.
 func (p *Pipeline) taintRest(ctx context.Context, snap *cluster.Snapshot, r *port.Record, judged decision.Step) error {
 	var errs []error
 	for _, n := range r.Decision.Proposal.Nodes {
-		node := snap.Node(n.Claim)
+		node := snap.NodeOf(n.Claim)
 		if node == nil || node.Deleting || r.Outcome.Ended(n.Claim) || r.Outcome.Has(n.Claim, decision.Tainted) {
 			continue
 		}
@@ -172,11 +172,18 @@ func (p *Pipeline) allEnded(r *port.Record) bool {
 	return !slices.ContainsFunc(r.Decision.Proposal.Nodes, func(n decision.Node) bool { return !r.Outcome.Ended(n.Claim) })
 }
 
-// rollBack lets pods on the nodes again that are not deleted yet.
+// rollBack lets pods on the nodes again. One that somebody else deletes is let
+// go of, so that a decision of its own drains it: this one would wait for its
+// replacement for ever.
 func (p *Pipeline) rollBack(ctx context.Context, snap *cluster.Snapshot, r *port.Record, state decision.State, why string) error {
 	var errs []error
 	for _, n := range r.Decision.Proposal.Nodes {
-		if node := snap.Node(n.Claim); !r.Outcome.Ended(n.Claim) && (node == nil || !node.Deleting) {
+		node := snap.NodeOf(n.Claim)
+		switch {
+		case r.Outcome.Ended(n.Claim):
+		case node != nil && node.Deleting:
+			p.step(r, decision.Step{Time: snap.Time, State: decision.Dropped, Claim: n.Claim, Node: n.Name, Message: "it is being deleted, and " + why})
+		default:
 			errs = append(errs, p.spare(ctx, snap, r, n, state, why))
 		}
 	}
@@ -201,8 +208,8 @@ func (p *Pipeline) spare(ctx context.Context, snap *cluster.Snapshot, r *port.Re
 
 // removeQuiet removes a node unless a pod on it has come to forbid that.
 func (p *Pipeline) removeQuiet(ctx context.Context, snap *cluster.Snapshot, r *port.Record, n decision.Node) error {
-	node := snap.Node(n.Claim)
-	if node != nil && !node.Deleting && (node.Removing == "" || node.Removing == r.Decision.ID) {
+	node := snap.NodeOf(n.Claim)
+	if node != nil && node.Name != "" && !node.Deleting && (node.Removing == "" || node.Removing == r.Decision.ID) {
 		pods, err := p.Cluster.Pods(ctx, node.Name)
 		if err != nil && !isGone(err) {
 			return fmt.Errorf("pods of node %s: %w", node.Name, err)

@@ -50,7 +50,7 @@ func complete(snap *cluster.Snapshot, r *port.Record, group int, ready []*decisi
 		if c.Group != group || slices.Contains(ready, c) || r.Outcome.Has(c.Name, decision.Failed) {
 			continue
 		}
-		if n := snap.Node(c.Name); n == nil || !n.Claim.Conditions.Launched {
+		if n := snap.NodeOf(c.Name); n == nil || !n.Claim.Conditions.Launched {
 			return false
 		}
 	}
@@ -312,7 +312,7 @@ func evidence(snap *cluster.Snapshot, node *cluster.Node) lifecycle.Evidence {
 
 // follow registers and initializes a node, and notes what others have done.
 func (p *Pipeline) follow(ctx context.Context, snap *cluster.Snapshot, r *port.Record, next lifecycle.Step) error {
-	node := snap.Node(next.Claim)
+	node := snap.NodeOf(next.Claim)
 	for _, s := range []struct {
 		done  bool
 		state decision.State

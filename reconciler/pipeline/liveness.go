@@ -56,7 +56,9 @@ func lost(s *cluster.Snapshot, n *cluster.Node) string {
 	if n.Claim == nil || n.Removing != "" {
 		return ""
 	}
-	if n.Claim.Conditions.Registered && instanceIsGone(n) && !n.Ready {
+	// One that is being deleted and has not registered is nobody else's to end:
+	// Delete leaves nodes without an instance to this.
+	if instanceIsGone(n) && !n.Ready && (n.Claim.Conditions.Registered || n.Deleting) {
 		return reasonInstanceGone + ": EC2 has ended instance " + instanceID(n.Claim.ProviderID) + " and its node does not answer"
 	}
 	if n.Deleting || n.Claim.Decision == "" || n.Claim.Conditions.Registered {

@@ -70,7 +70,7 @@ func nominate(snap *cluster.Snapshot, open []*port.Record) {
 	for _, r := range open {
 		for i := range r.Decision.Proposal.Claims {
 			c := &r.Decision.Proposal.Claims[i]
-			addNominations(snap.Node(c.Name), c.Pods, pending)
+			addNominations(snap.NodeOf(c.Name), c.Pods, pending)
 		}
 		for _, pl := range r.Decision.Proposal.Placements {
 			addNominations(snap.Node(pl.Node), pl.Pods, pending)

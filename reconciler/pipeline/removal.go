@@ -216,7 +216,7 @@ func markRemoving(snap *cluster.Snapshot, open []*port.Record) {
 		}
 		for _, n := range d.Proposal.Nodes {
 			key := cmp.Or(n.Claim, n.Name)
-			node := snap.Node(key)
+			node := snap.NodeOf(key)
 			if node == nil || r.Outcome.Ended(key) || urgency(d.Kind) <= best[key] {
 				continue
 			}

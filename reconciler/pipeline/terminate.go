@@ -42,7 +42,7 @@ func (p *Pipeline) remove(ctx context.Context, snap *cluster.Snapshot, r *port.R
 // drain, terminate the instance, and let go when it is gone. Where a more
 // urgent decision ends the same node, this one only watches.
 func (p *Pipeline) terminate(ctx context.Context, snap *cluster.Snapshot, r *port.Record, claim string) error {
-	node := snap.Node(claim)
+	node := snap.NodeOf(claim)
 	if node == nil {
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Terminated, Claim: claim})
 		return nil
@@ -182,7 +182,7 @@ func (p *Pipeline) flush(ctx context.Context) error {
 func (p *Pipeline) reclaim(snap *cluster.Snapshot, r *port.Record) {
 	for _, in := range r.Decision.Proposal.Instances {
 		switch {
-		case r.Outcome.Has(in.ID, decision.Terminated):
+		case r.Outcome.Ended(in.ID):
 		case p.instances.gone(in.ID):
 			p.step(r, decision.Step{Time: snap.Time, State: decision.Terminated, Instance: in.ID})
 		case claimed(snap, in.ID):
