@@ -200,6 +200,8 @@ func TestOutcomesAreAsFarAsTheSlowestSubject(t *testing.T) {
 		{"both are done", []Step{{Claim: "a", State: Initialized}, {Claim: "b", State: Initialized}}, Initialized, true},
 		{"one failed, one is on its way", []Step{{Claim: "a", State: Failed}, {Claim: "b", State: Launched}}, Launched, false},
 		{"one failed, one is done", []Step{{Claim: "a", State: Failed}, {Claim: "b", State: Initialized}}, Initialized, true},
+		{"one is tainted, its replacement is not claimed yet", []Step{{Claim: "a", State: Tainted}}, Tainted, false},
+		{"one failed, to the other nothing has happened", []Step{{Claim: "b", State: Failed}}, Failed, false},
 		{"both failed", []Step{{Claim: "a", State: Failed}, {Claim: "b", State: Failed}}, Failed, true},
 		{"the whole was abandoned", []Step{{State: Abandoned}}, Abandoned, true},
 	}

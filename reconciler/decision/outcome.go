@@ -114,7 +114,9 @@ func (o *Outcome) Ended(subject string) bool {
 
 // Advance adds a step and recomputes the state of the whole: that of the
 // subject that lags most, where subjects are those the decision has. A subject
-// that failed does not hold the others back; if all failed, the whole has.
+// that failed does not hold the others back; if all failed, the whole has. One
+// to which nothing has happened yet, as a replacement while its nodes are being
+// tainted, keeps the whole from being final and has no state to lend it.
 func (o *Outcome) Advance(subjects []string, steps ...Step) {
 	for _, s := range steps {
 		s.Time = Milliseconds(s.Time)
@@ -125,7 +127,7 @@ func (o *Outcome) Advance(subjects []string, steps ...Step) {
 	}
 	last := o.indexed().last
 	whole := last[""]
-	var state State
+	var state, failed State
 	final, good := true, false
 	for _, subject := range subjects {
 		st, ok := last[subject]
@@ -133,17 +135,14 @@ func (o *Outcome) Advance(subjects []string, steps ...Step) {
 			st = whole
 		}
 		final = final && st.Final()
-		if bad(st) {
-			continue
-		}
-		if !good || rank(st) < rank(state) {
+		switch {
+		case bad(st):
+			failed = cmp.Or(failed, st)
+		case st != "" && (!good || rank(st) < rank(state)):
 			state, good = st, true
 		}
 	}
-	if !good {
-		state = cmp.Or(last[subjects[0]], whole)
-	}
-	o.State, o.Final = state, final
+	o.State, o.Final = cmp.Or(state, failed, whole), final
 }
 
 func bad(s State) bool { return s == Failed || s == Dropped || s == Abandoned }
