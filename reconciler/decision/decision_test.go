@@ -200,6 +200,8 @@ func TestOutcomesAreAsFarAsTheSlowestSubject(t *testing.T) {
 		{"both are done", []Step{{Claim: "a", State: Initialized}, {Claim: "b", State: Initialized}}, Initialized, true},
 		{"one failed, one is on its way", []Step{{Claim: "a", State: Failed}, {Claim: "b", State: Launched}}, Launched, false},
 		{"one failed, one is done", []Step{{Claim: "a", State: Failed}, {Claim: "b", State: Initialized}}, Initialized, true},
+		{"one of two has begun", []Step{{Claim: "b", State: Tainted}}, Tainted, false},
+		{"one of two has not begun, the other failed", []Step{{Claim: "b", State: Failed}}, Failed, false},
 		{"both failed", []Step{{Claim: "a", State: Failed}, {Claim: "b", State: Failed}}, Failed, true},
 		{"the whole was abandoned", []Step{{State: Abandoned}}, Abandoned, true},
 	}

@@ -84,7 +84,8 @@ func (o *Outcome) Ended(subject string) bool {
 
 // Advance adds a step and recomputes the state of the whole: that of the
 // subject that lags most, where subjects are those the decision has. A subject
-// that failed does not hold the others back; if all failed, the whole has.
+// that failed does not hold the others back; if all failed, the whole has. One
+// that nothing has happened to yet keeps the decision open.
 func (o *Outcome) Advance(subjects []string, steps ...Step) {
 	for _, s := range steps {
 		s.Time = Milliseconds(s.Time)
@@ -99,10 +100,12 @@ func (o *Outcome) Advance(subjects []string, steps ...Step) {
 	}
 	var state State
 	final, good := true, false
+	var lost State
 	for _, subject := range subjects {
 		st := cmp.Or(last[subject], last[""])
 		final = final && st.Final()
-		if bad(st) {
+		if bad(st) || st == "" {
+			lost = cmp.Or(lost, st)
 			continue
 		}
 		if !good || rank(st) < rank(state) {
@@ -110,7 +113,7 @@ func (o *Outcome) Advance(subjects []string, steps ...Step) {
 		}
 	}
 	if !good {
-		state = cmp.Or(last[subjects[0]], last[""])
+		state = lost
 	}
 	o.State, o.Final = state, final
 }

@@ -78,7 +78,7 @@ func (p *Pipeline) marked(snap *cluster.Snapshot) *cluster.Snapshot {
 // permitted fails while the ledger does not let actions of the kind begin.
 func (p *Pipeline) permitted(ctx context.Context, now time.Time, k decision.Kind) error {
 	if waitsForPush(k, p.durability()) {
-		if err := p.push(ctx, now, true); err != nil && (p.stopped != nil || p.durability() == fleet.Strict) {
+		if err := p.pushOnce(ctx, now); err != nil && (p.stopped != nil || p.durability() == fleet.Strict) {
 			return err
 		}
 	}
