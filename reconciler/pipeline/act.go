@@ -51,7 +51,7 @@ func (p *Pipeline) act(ctx context.Context, snap *cluster.Snapshot, decisions []
 		if i < 0 {
 			continue
 		}
-		if err := p.permitted(ctx, snap.Time, d.Kind); err != nil {
+		if err := p.permitted(ctx, snap.Time, d); err != nil {
 			errs = append(errs, fmt.Errorf("%s %s waits: %w", d.Kind, d.ID, err))
 			continue
 		}
@@ -75,10 +75,18 @@ func (p *Pipeline) marked(snap *cluster.Snapshot) *cluster.Snapshot {
 	return &out
 }
 
+// awaitsPush says whether the record of the decision is not pushed yet. What became
+// of it since may wait for the next push.
+func (p *Pipeline) awaitsPush(d *decision.Decision) bool {
+	_, since := p.Ledger.Unpushed()
+	return !since.IsZero() && !since.After(d.Time)
+}
+
 // permitted fails while the ledger does not let actions of the kind begin.
-func (p *Pipeline) permitted(ctx context.Context, now time.Time, k decision.Kind) error {
-	if waitsForPush(k, p.durability()) {
-		if err := p.push(ctx, now, true); err != nil && (p.stopped != nil || p.durability() == fleet.Strict) {
+func (p *Pipeline) permitted(ctx context.Context, now time.Time, d *decision.Decision) error {
+	k := d.Kind
+	if waitsForPush(k, p.durability()) && p.awaitsPush(d) {
+		if err := p.pushOnce(ctx, now); err != nil && (p.stopped != nil || p.durability() == fleet.Strict) {
 			return err
 		}
 	}
@@ -99,7 +107,7 @@ func (p *Pipeline) advance(ctx context.Context, snap *cluster.Snapshot) (bool, e
 		if r.Outcome.Final {
 			continue
 		}
-		if err := p.permitted(ctx, snap.Time, r.Decision.Kind); err != nil {
+		if err := p.permitted(ctx, snap.Time, r.Decision); err != nil {
 			errs = append(errs, err)
 			continue
 		}

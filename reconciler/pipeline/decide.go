@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,33 +11,41 @@ import (
 	"github.com/reeve-project/reeve/reconciler/decision"
 )
 
-// decide makes the decisions of a pass that say something new.
+// proposer proposes and judges decisions of one kind.
+type proposer func(context.Context) ([]*decision.Decision, error)
+
+// decide makes the decisions of a pass that say something new. A kind that
+// cannot be decided on does not hold up the others: they come with the error.
 func (p *Pipeline) decide(ctx context.Context, snap *cluster.Snapshot) ([]*decision.Decision, error) {
 	w := p.world(snap)
-	var out []*decision.Decision
-	for _, propose := range []func(context.Context) ([]*decision.Decision, error){w.Interrupt, w.Liveness, w.Delete, w.Reclaim} {
-		ds, err := propose(ctx)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, slices.DeleteFunc(ds, p.underWay)...)
-	}
+	out, err := proposed(ctx, w.Interrupt, w.Liveness, w.Delete, w.Reclaim)
+	out = slices.DeleteFunc(out, p.underWay)
 	interrupted := slices.ContainsFunc(out, func(d *decision.Decision) bool { return d.Kind == decision.Interrupt && d.Verdict.Allowed })
 	e := p.fleet.Cluster.Engine
 	// A node that is taken away leaves no time to wait for more pods.
 	full := p.batch.closed(snap.Time, append(movingPods(snap), snap.Pending...), time.Duration(e.BatchIdle), time.Duration(e.BatchMax))
+	rest := []proposer{func(ctx context.Context) ([]*decision.Decision, error) { return p.disrupt(ctx, w) }}
 	if !p.beginning(snap) && (full || interrupted) {
-		ds, err := w.Provision(ctx)
+		rest = slices.Insert(rest, 0, w.Provision)
+	}
+	more, merr := proposed(ctx, rest...)
+	return p.novel(snap.Time, snap.Recent, append(out, more...), p.fleet.Cluster.Mode), errors.Join(err, merr)
+}
+
+// proposed is what the proposers propose, in their order, and why some of them
+// could not.
+func proposed(ctx context.Context, from ...proposer) ([]*decision.Decision, error) {
+	var out []*decision.Decision
+	var errs []error
+	for _, propose := range from {
+		ds, err := propose(ctx)
 		if err != nil {
-			return nil, err
+			errs = append(errs, fmt.Errorf("decide: %w", err))
+			continue
 		}
 		out = append(out, ds...)
 	}
-	ds, err := p.disrupt(ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	return p.novel(snap.Time, snap.Recent, append(out, ds...), p.fleet.Cluster.Mode), nil
+	return out, errors.Join(errs...)
 }
 
 // underWay says whether an open decision of that kind removes the same claims.

@@ -32,7 +32,7 @@ func (p *Pipeline) consolidate(ctx context.Context, snap *cluster.Snapshot, r *p
 		return p.confirm(ctx, snap, r)
 	}
 	if err := p.taintRest(ctx, snap, r, decision.Step{}); err != nil {
-		return err
+		return errors.Join(err, p.giveUp(ctx, snap, r, err))
 	}
 	if p.dirty[r.Decision.ID] {
 		// The second judgement is recorded before anything follows from it.
@@ -52,6 +52,18 @@ func (p *Pipeline) consolidate(ctx context.Context, snap *cluster.Snapshot, r *p
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// giveUp ends a decision that some node could not be tainted for in time: its
+// replacement would never be made, and its pods would wait for that. What cannot
+// be spared now is untainted as a leftover.
+func (p *Pipeline) giveUp(ctx context.Context, snap *cluster.Snapshot, r *port.Record, cause error) error {
+	if !p.outdated(snap, r.Decision) {
+		return nil
+	}
+	err := p.rollBack(ctx, snap, r, decision.Failed, cause.Error())
+	p.leave(snap, r, decision.Failed, cause.Error())
+	return err
 }
 
 // leave ends every part of the decision that has not ended.

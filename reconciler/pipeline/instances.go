@@ -82,20 +82,29 @@ func (i *instances) due(snap *cluster.Snapshot) bool {
 	return false
 }
 
+// refresh asks EC2 what runs.
+func (i *instances) refresh(ctx context.Context, cloud port.Cloud, snap *cluster.Snapshot) error {
+	all, err := cloud.Instances(ctx)
+	if err != nil {
+		return fmt.Errorf("list instances: %w", err)
+	}
+	i.list, i.all, i.taken, i.stale = all, make(map[string]port.Instance, len(all)), snap.Time, false
+	i.looks++
+	maps.DeleteFunc(i.ended, func(id string, _ bool) bool { return !claimed(snap, id) })
+	for _, in := range all {
+		i.all[in.ID] = in
+	}
+	return nil
+}
+
 // look asks EC2 if it is time, and notes in the snapshot what it says: the
-// state of each claim's instance, and instances that belong to nobody.
-func (p *Pipeline) look(ctx context.Context, snap *cluster.Snapshot) error {
+// state of each claim's instance, and instances that belong to nobody. If EC2
+// does not say, its last word counts: pods are moved and messages are answered
+// all the same.
+func (p *Pipeline) look(ctx context.Context, snap *cluster.Snapshot) {
 	if p.instances.due(snap) {
-		all, err := p.Cloud.Instances(ctx)
-		if err != nil {
-			return fmt.Errorf("list instances: %w", err)
-		}
-		i := &p.instances
-		i.list, i.all, i.taken, i.stale = all, make(map[string]port.Instance, len(all)), snap.Time, false
-		i.looks++
-		maps.DeleteFunc(i.ended, func(id string, _ bool) bool { return !claimed(snap, id) })
-		for _, in := range all {
-			i.all[in.ID] = in
+		if err := p.instances.refresh(ctx, p.Cloud, snap); err != nil {
+			p.report(snap.Time, err)
 		}
 	}
 	owned := map[string]bool{}
@@ -112,7 +121,6 @@ func (p *Pipeline) look(ctx context.Context, snap *cluster.Snapshot) error {
 		}
 	}
 	p.orphans(snap, owned)
-	return nil
 }
 
 // orphans notes the instances that belong to no claim and that no open decision

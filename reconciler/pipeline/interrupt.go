@@ -18,6 +18,9 @@ const (
 	// maxMessages bounds what one pass takes from the queue, so that a flood
 	// does not keep it from acting on what it has.
 	maxMessages = 1000
+	// maxHeld bounds the messages that wait for their decision: the queue keeps
+	// the others.
+	maxHeld = 10 * maxMessages
 	// A message about an instance that no claim is known to have is kept that
 	// long while something is being launched: the claim may be written soon.
 	messagePatience = time.Minute
@@ -33,6 +36,11 @@ type received struct {
 // and holds nothing up: instances that end are also found by looking.
 func (p *Pipeline) receive(ctx context.Context, now time.Time) {
 	if p.Queue == nil || p.fleet.Cluster.Mode == fleet.Observe || p.fleet.Cluster.InterruptionQueue == "" {
+		// What was received before is somebody else's to answer: it comes again.
+		p.messages = nil
+		return
+	}
+	if len(p.messages) >= maxHeld {
 		return
 	}
 	got, err := p.Queue.Receive(ctx, maxMessages)

@@ -150,6 +150,11 @@ func (p *Pipeline) nextAttempt(ctx context.Context, snap *cluster.Snapshot, r *p
 		return err
 	}
 	for _, c := range rest {
+		if snap.Time.Sub(lastStep(r.Outcome, c.Name)) < settlesWithin {
+			// EC2 may not list yet what it launched: another attempt now could
+			// launch it twice.
+			continue
+		}
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Claimed, Claim: c.Name, Attempt: req.Attempt + 1,
 			Message: fmt.Sprintf("attempt %d launched nothing for it and cannot be repeated: what it asked for has changed", req.Attempt)})
 	}

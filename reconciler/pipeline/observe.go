@@ -35,9 +35,7 @@ func (p *Pipeline) observe(ctx context.Context, now time.Time) (*cluster.Snapsho
 	p.unavailable = slices.DeleteFunc(p.unavailable, func(u cluster.Unavailable) bool { return !u.Until.After(now) })
 	snap.Unavailable = slices.Clone(p.unavailable)
 	snap.Recent = p.Ledger.Recent(now)
-	if err := p.look(ctx, snap); err != nil {
-		return nil, err
-	}
+	p.look(ctx, snap)
 	snap.Seal()
 	nominate(snap, p.open)
 	markRemoving(snap, p.open)

@@ -97,6 +97,8 @@ type Pipeline struct {
 	dirty map[string]bool
 	// repeats counts proposals that came again since they were recorded.
 	repeats map[string]int
+	// unpushed is the last push that was made at once.
+	unpushed attempt
 	// stopped is why nothing may be acted on any more.
 	stopped error
 }
@@ -206,13 +208,14 @@ func (p *Pipeline) reconcile(ctx context.Context, now time.Time) error {
 		}
 	}
 	decisions, err := p.decide(ctx, snap)
-	if err != nil {
-		return err
+	if rerr := p.record(ctx, snap, decisions); rerr != nil {
+		return errors.Join(err, fmt.Errorf("record: %w", rerr))
 	}
-	if err := p.record(ctx, snap, decisions); err != nil {
-		return fmt.Errorf("record: %w", err)
+	if err == nil {
+		// Otherwise a message may be without its decision: it comes again.
+		err = p.answered(ctx, snap)
 	}
-	return errors.Join(p.answered(ctx, snap), p.act(ctx, snap, decisions), p.tidy(ctx, snap))
+	return errors.Join(err, p.act(ctx, snap, decisions), p.tidy(ctx, snap))
 }
 
 // sweepEvery is how often what was made in AWS on the side is looked through.
@@ -267,6 +270,21 @@ func (p *Pipeline) push(ctx context.Context, now time.Time, force bool) error {
 		return fmt.Errorf("push: %w", err)
 	}
 	return nil
+}
+
+// attempt is when something was tried, and how it went.
+type attempt struct {
+	at  time.Time
+	err error
+}
+
+// pushOnce pushes at once, unless that has failed in this pass already: a remote
+// that hangs holds a pass up once, and not for every decision.
+func (p *Pipeline) pushOnce(ctx context.Context, now time.Time) error {
+	if p.unpushed.err == nil || !p.unpushed.at.Equal(now) {
+		p.unpushed = attempt{now, p.push(ctx, now, true)}
+	}
+	return p.unpushed.err
 }
 
 func (p *Pipeline) tell(e Event) {

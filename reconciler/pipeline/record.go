@@ -101,8 +101,7 @@ func IsOpen(d *decision.Decision) bool {
 func (p *Pipeline) step(r *port.Record, steps ...decision.Step) {
 	for i := range steps {
 		if steps[i].State == decision.Claimed || steps[i].State == decision.Tainted {
-			_, since := p.Ledger.Unpushed()
-			r.Outcome.Unpushed = r.Outcome.Unpushed || !since.IsZero() && waitsForPush(r.Decision.Kind, p.durability())
+			r.Outcome.Unpushed = r.Outcome.Unpushed || waitsForPush(r.Decision.Kind, p.durability()) && p.awaitsPush(r.Decision)
 		}
 	}
 	r.Outcome.Advance(r.Decision.Subjects(), steps...)

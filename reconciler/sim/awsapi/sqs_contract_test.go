@@ -280,7 +280,7 @@ func sendBatch(t *testing.T, p sqsPeer, url string, n int) {
 // receive asks for ten messages with all attributes, changed by the function.
 func receive(t *testing.T, p sqsPeer, url string, change func(*sqs.ReceiveMessageInput)) []types.Message {
 	t.Helper()
-	in := &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, AttributeNames: []types.QueueAttributeName{"All"}}
+	in := &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}}
 	if change != nil {
 		change(in)
 	}
