@@ -163,3 +163,16 @@ func messageOf(err error) string {
 	}
 	return err.Error()
 }
+
+// maxQuoted is how much is kept of the text of an error that quotes what AWS
+// sent.
+const maxQuoted = 128
+
+// short cuts the text of an error that may quote what it could not read.
+func short(err error) error {
+	text := strings.ToValidUTF8(err.Error(), "?")
+	if len(text) <= maxQuoted {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(text[:maxQuoted], "") + " …")
+}
