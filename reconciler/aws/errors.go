@@ -37,8 +37,6 @@ const (
 	codeNoInstance    = "InvalidInstanceID.NotFound"
 	codeBadInstance   = "InvalidInstanceID.Malformed"
 	codeMismatch      = "IdempotentParameterMismatch"
-	// codeUserDataTooBig is the reason that Karpenter gives; EC2 has none.
-	codeUserDataTooBig = "UserDataSizeLimitExceeded"
 )
 
 // notFound are the codes by which a service says that the object is not there.

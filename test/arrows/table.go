@@ -89,7 +89,8 @@ func Table() []Row {
 		// instruments all that it links, which for the SDK takes longer than
 		// the test.
 		{Package: "reconciler/aws/event", May: []string{"reconciler/cluster"}},
-		{Package: "reconciler/aws", May: []string{"reconciler/aws/event", "reconciler/port"}, SDKs: []SDK{AWS}},
+		{Package: "reconciler/aws/bootstrap", May: []string{"reconciler/port"}},
+		{Package: "reconciler/aws", May: []string{"reconciler/aws/event", "reconciler/aws/bootstrap", "reconciler/port"}, SDKs: []SDK{AWS}},
 		// The simulator's binder must be independent of the engine, or a
 		// placement that the engine gets wrong would be bound all the same.
 		{Package: "reconciler/sim", May: []string{"reconciler/lifecycle", "reconciler/port"}},
