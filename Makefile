@@ -11,7 +11,7 @@ BENCH    ?=
 FUZZTIME ?= 1m
 
 # The packages whose coverage counts, and how much of them tests must run.
-CORE     := requirements fleet catalog cluster scheduling lifecycle decision resources
+CORE     := requirements fleet catalog cluster scheduling disruption lifecycle decision resources
 COVERAGE := 85
 # The packages that start goroutines: tested with the race detector. Not spec: it
 # evaluates in a child process whose memory is bounded, and the detector needs more.

@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go/middleware"
 	"k8s.io/utils/clock"
+
+	"github.com/reeve-project/reeve/reconciler/aws/bootstrap"
 )
 
 // callTimeout is how long one call may take with the repetitions that the SDK
@@ -47,16 +49,7 @@ type Options struct {
 }
 
 // ClusterInfo is what a node has to know to join the cluster.
-type ClusterInfo struct {
-	// Endpoint is the URL of the API server.
-	Endpoint string
-	// CA is the certificate of its authority, in base64.
-	CA string
-	// CIDR is the range of the addresses of services, IPv4 or IPv6.
-	CIDR string
-	// Version is the Kubernetes version, such as "1.34".
-	Version string
-}
+type ClusterInfo = bootstrap.ClusterInfo
 
 // Cloud is AWS as a port.Cloud; Queue gives its port.Queue. Its methods may be
 // called concurrently.

@@ -37,8 +37,6 @@ const (
 	codeNoInstance    = "InvalidInstanceID.NotFound"
 	codeBadInstance   = "InvalidInstanceID.Malformed"
 	codeMismatch      = "IdempotentParameterMismatch"
-	// codeUserDataTooBig is the reason that Karpenter gives; EC2 has none.
-	codeUserDataTooBig = "UserDataSizeLimitExceeded"
 )
 
 // notFound are the codes by which a service says that the object is not there.
@@ -162,4 +160,17 @@ func messageOf(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// maxQuoted is how much is kept of the text of an error that quotes what AWS
+// sent.
+const maxQuoted = 128
+
+// short cuts the text of an error that may quote what it could not read.
+func short(err error) error {
+	text := strings.ToValidUTF8(err.Error(), "?")
+	if len(text) <= maxQuoted {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(text[:maxQuoted], "") + " …")
 }

@@ -1,6 +1,8 @@
 package aws
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -101,5 +103,16 @@ func TestLocalZonesAreNotZonesOfTheRegion(t *testing.T) {
 		if localZone(id) != want {
 			t.Errorf("%s is local: %t", id, !want)
 		}
+	}
+}
+
+func TestErrorsThatQuoteWhatWasSentAreCut(t *testing.T) {
+	brief := errors.New("unexpected end of JSON input")
+	if got := short(brief); got != brief {
+		t.Errorf("%q became %q", brief, got)
+	}
+	// The byte at which it is cut lies within a letter.
+	if got, want := short(errors.New("x"+strings.Repeat("é", 100))).Error(), "x"+strings.Repeat("é", 63)+" …"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

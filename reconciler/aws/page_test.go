@@ -103,29 +103,6 @@ func TestEveryCallThatIsAllowedForIsMade(t *testing.T) {
 	}
 }
 
-func TestTheDocumentedEventPatternsAreThoseThatAreRead(t *testing.T) {
-	var patterns []struct {
-		Source     []string `json:"source"`
-		DetailType []string `json:"detail-type"`
-	}
-	jsonOfPage(t, "events.json", &patterns)
-	got := map[eventKey]bool{}
-	for _, p := range patterns {
-		for _, source := range p.Source {
-			for _, detailType := range p.DetailType {
-				got[eventKey{"0", source, detailType}] = true
-			}
-		}
-	}
-	want := map[eventKey]bool{}
-	for k := range eventReaders {
-		want[k] = true
-	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(eventKey{})); diff != "" {
-		t.Errorf("patterns in %s (-read +documented):\n%s", page, diff)
-	}
-}
-
 // reasonWord is a string of the source that looks like the reason of a condition.
 var reasonWord = regexp.MustCompile(`"([A-Z][A-Za-z]+(?:NotFound|ResolutionFailed|Invalid|Unresolved|InstanceTypes|Pending|NotReady|ValidationFailed|Alias|Dependents))"`)
 

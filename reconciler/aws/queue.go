@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reeve-project/reeve/reconciler/aws/event"
 	"github.com/reeve-project/reeve/reconciler/port"
 )
 
@@ -114,8 +115,8 @@ func (q *Queue) receive(ctx context.Context, most int, wait time.Duration) ([]re
 
 // readMessage turns what SQS delivers into what the pipeline understands.
 func readMessage(m *types.Message) received {
-	e, err := parseEvent([]byte(awssdk.ToString(m.Body)))
-	out := port.Message{Handle: awssdk.ToString(m.ReceiptHandle), ID: e.id, Interruptions: e.interruptions}
+	e, err := event.Parse([]byte(awssdk.ToString(m.Body)))
+	out := port.Message{Handle: awssdk.ToString(m.ReceiptHandle), ID: e.ID, Interruptions: e.Interruptions}
 	if out.ID == "" {
 		out.ID = awssdk.ToString(m.MessageId)
 	}

@@ -12,6 +12,7 @@ import (
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/reeve-project/reeve/reconciler/aws/bootstrap"
 	"github.com/reeve-project/reeve/reconciler/port"
 )
 
@@ -31,11 +32,11 @@ type template struct {
 
 // newTemplate is the template for one shape of nodes of the request.
 func newTemplate(cluster string, info ClusterInfo, req port.LaunchRequest, s shape) (template, error) {
-	boot, err := newBootstrap(cluster, info, req, s.maxPods)
+	boot, err := bootstrap.New(cluster, info, bootstrap.Node{Class: req.Class, Template: req.Template, CapacityType: req.CapacityType, MaxPods: s.maxPods})
 	if err != nil {
 		return template{}, err
 	}
-	userData, err := boot.userData()
+	userData, err := boot.UserData()
 	if err != nil {
 		return template{}, err
 	}

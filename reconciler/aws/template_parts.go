@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/reeve-project/reeve/reconciler/aws/bootstrap"
 )
 
 // blockDevices are the volumes of a node: those of the class, or Karpenter's for
@@ -16,7 +18,7 @@ import (
 func blockDevices(class *ec2v1.EC2NodeClass) ([]types.LaunchTemplateBlockDeviceMappingRequest, error) {
 	list := class.Spec.BlockDeviceMappings
 	if len(list) == 0 {
-		family, err := familyOf(class)
+		family, err := bootstrap.FamilyOf(class)
 		if err != nil {
 			return nil, err
 		}

@@ -41,6 +41,8 @@ func makeTemplate(t *testing.T, edit func(*port.LaunchRequest), s shape, info Cl
 	return out
 }
 
+var testInfo = ClusterInfo{Endpoint: "https://ABC.eks.amazonaws.com", CA: "Q0E=", CIDR: "10.100.0.0/16", Version: "1.34"}
+
 var oneShape = shape{image: "ami-1", maxPods: 29}
 
 func TestATemplateWithoutWishesHasKarpentersDefaults(t *testing.T) {

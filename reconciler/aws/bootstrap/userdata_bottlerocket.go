@@ -1,4 +1,4 @@
-package aws
+package bootstrap
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 // bottlerocket is user data for Bottlerocket: the user's settings with those
 // that join the node to the cluster, which win (bottlerocket.dev,
 // settings.kubernetes).
-func (b bootstrap) bottlerocket(user string) (string, error) {
+func (b Bootstrap) bottlerocket(user string) (string, error) {
 	if b.cluster.Endpoint == "" || b.cluster.CA == "" {
 		return "", fmt.Errorf("the endpoint or the authority of cluster %s is not known: EKS has to describe it, or set both in the configuration", b.name)
 	}
@@ -58,7 +58,7 @@ func table(in map[string]any, name string) (map[string]any, error) {
 	return nil, fmt.Errorf("spec.userData: %s is not a table: write [%s]", name, name)
 }
 
-func (b bootstrap) kubernetesSettings(k map[string]any) error {
+func (b Bootstrap) kubernetesSettings(k map[string]any) error {
 	dns, err := b.clusterDNS()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package aws
+package bootstrap
 
 import (
 	"fmt"
@@ -54,7 +54,7 @@ type kubeletConfig struct {
 
 // nodeadm is user data for AL2023: the user's parts, and a last one that joins
 // the node to the cluster. nodeadm lays later parts over earlier ones.
-func (b bootstrap) nodeadm(user string) (string, error) {
+func (b Bootstrap) nodeadm(user string) (string, error) {
 	parts, err := userParts(user)
 	if err != nil {
 		return "", err
@@ -70,7 +70,7 @@ func (b bootstrap) nodeadm(user string) (string, error) {
 	return joinParts(append(parts, newPart(nodeConfigType, "# How this node joins the cluster, written by Reeve.\n"+string(text)))), nil
 }
 
-func (b bootstrap) nodeConfig() (nodeConfig, error) {
+func (b Bootstrap) nodeConfig() (nodeConfig, error) {
 	if b.cluster.Endpoint == "" || b.cluster.CA == "" || b.cluster.CIDR == "" {
 		return nodeConfig{}, fmt.Errorf("the endpoint, the authority or the range of services of cluster %s is not known: EKS has to describe it, or set all three in the configuration", b.name)
 	}

@@ -1,4 +1,4 @@
-package aws
+package bootstrap
 
 import (
 	"encoding/base64"
@@ -16,31 +16,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/reeve-project/reeve/reconciler/port"
 )
 
 var testInfo = ClusterInfo{Endpoint: "https://ABC.eks.amazonaws.com", CA: "Q0E=", CIDR: "10.100.0.0/16", Version: "1.34"}
 
 // decoded is the user data of nodes with 58 pods, in plain.
-func decoded(t *testing.T, family string, edit func(*port.LaunchRequest, *ClusterInfo)) (string, error) {
+func decoded(t *testing.T, family string, edit func(*Node, *ClusterInfo)) (string, error) {
 	t.Helper()
-	req := port.LaunchRequest{CapacityType: "spot", Class: &ec2v1.EC2NodeClass{}, Template: &karpv1.NodeClaim{}}
-	req.Class.Spec.AMIFamily = &family
-	req.Template.Labels = map[string]string{
+	node := Node{CapacityType: "spot", Class: &ec2v1.EC2NodeClass{}, Template: &karpv1.NodeClaim{}, MaxPods: 58}
+	node.Class.Spec.AMIFamily = &family
+	node.Template.Labels = map[string]string{
 		"karpenter.sh/nodepool": "default", "team": "a", "node-restriction.kubernetes.io/x": "y", "node.kubernetes.io/x": "y", "topology.k8s.io/x": "y", "kubernetes.io/os": "linux",
 	}
-	req.Template.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}
-	req.Template.Spec.StartupTaints = []corev1.Taint{{Key: "cilium", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: time.Unix(0, 0)}}}
+	node.Template.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	node.Template.Spec.StartupTaints = []corev1.Taint{{Key: "cilium", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: time.Unix(0, 0)}}}
 	info := testInfo
 	if edit != nil {
-		edit(&req, &info)
+		edit(&node, &info)
 	}
-	boot, err := newBootstrap("myeks", info, req, 58)
+	boot, err := New("myeks", info, node)
 	if err != nil {
 		return "", err
 	}
-	text, err := boot.userData()
+	text, err := boot.UserData()
 	if err != nil {
 		return "", err
 	}
@@ -51,13 +49,13 @@ func decoded(t *testing.T, family string, edit func(*port.LaunchRequest, *Cluste
 	return string(plain), nil
 }
 
-func userDataOf(text string) func(*port.LaunchRequest, *ClusterInfo) {
-	return func(r *port.LaunchRequest, _ *ClusterInfo) { r.Class.Spec.UserData = &text }
+func userDataOf(text string) func(*Node, *ClusterInfo) {
+	return func(n *Node, _ *ClusterInfo) { n.Class.Spec.UserData = &text }
 }
 
-func everyKubelet(r *port.LaunchRequest, _ *ClusterInfo) {
-	r.Class.Spec.InstanceStorePolicy = new(ec2v1.InstanceStorePolicyRAID0)
-	r.Class.Spec.Kubelet = &ec2v1.KubeletConfiguration{
+func everyKubelet(n *Node, _ *ClusterInfo) {
+	n.Class.Spec.InstanceStorePolicy = new(ec2v1.InstanceStorePolicyRAID0)
+	n.Class.Spec.Kubelet = &ec2v1.KubeletConfiguration{
 		ClusterDNS: []string{"10.0.0.53", "10.0.0.54"}, MaxPods: new(int32(12)), PodsPerCore: new(int32(4)),
 		SystemReserved: map[string]string{"cpu": "100m"}, KubeReserved: map[string]string{"memory": "200Mi"},
 		EvictionHard: map[string]string{"memory.available": "5%"}, EvictionSoft: map[string]string{"memory.available": "10%"},
@@ -239,10 +237,10 @@ func TestUserDataOfBottlerocketJoinsTheNode(t *testing.T) {
 }
 
 func TestSettingsOfBottlerocketAreLaidOverTheUsers(t *testing.T) {
-	got, err := decoded(t, ec2v1.AMIFamilyBottlerocket, func(r *port.LaunchRequest, i *ClusterInfo) {
-		everyKubelet(r, i)
-		r.Class.Spec.UserData = new("[settings.kubernetes]\nmax-pods = 3\nregistry-qps = 7\n[settings.kubernetes.node-labels]\nmine = 'yes'\n[settings.host-containers.admin]\nenabled = true\n")
-		r.Template.Labels, r.Template.Spec.Taints, r.Template.Spec.StartupTaints = nil, nil, nil
+	got, err := decoded(t, ec2v1.AMIFamilyBottlerocket, func(n *Node, i *ClusterInfo) {
+		everyKubelet(n, i)
+		n.Class.Spec.UserData = new("[settings.kubernetes]\nmax-pods = 3\nregistry-qps = 7\n[settings.kubernetes.node-labels]\nmine = 'yes'\n[settings.host-containers.admin]\nenabled = true\n")
+		n.Template.Labels, n.Template.Spec.Taints, n.Template.Spec.StartupTaints = nil, nil, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +300,7 @@ func TestTheAddressOfDNSIsTheTenthOfTheRange(t *testing.T) {
 	for cidr, want := range map[string]string{
 		"10.100.0.0/16": "10.100.0.10", "172.20.0.0/16": "172.20.0.10", "fd11:2233:4455::/108": "fd11:2233:4455::a", "10.100.7.9/16": "10.100.0.10",
 	} {
-		got, err := bootstrap{cluster: ClusterInfo{CIDR: cidr}, class: &ec2v1.EC2NodeClass{}}.clusterDNS()
+		got, err := Bootstrap{cluster: ClusterInfo{CIDR: cidr}, class: &ec2v1.EC2NodeClass{}}.clusterDNS()
 		if err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %v, %v, want %s", cidr, got, err, want)
 		}
@@ -313,20 +311,20 @@ func TestUserDataThatCannotBeMadeSaysWhy(t *testing.T) {
 	al2023, rocket := ec2v1.AMIFamilyAL2023, ec2v1.AMIFamilyBottlerocket
 	tests := []struct {
 		want, family string
-		edit         func(*port.LaunchRequest, *ClusterInfo)
+		edit         func(*Node, *ClusterInfo)
 	}{
-		{"is not known: EKS has to describe it", al2023, func(_ *port.LaunchRequest, i *ClusterInfo) { i.CA = "" }},
-		{"is not known: EKS has to describe it", rocket, func(_ *port.LaunchRequest, i *ClusterInfo) { i.Endpoint = "" }},
-		{"range of services of the cluster", al2023, func(_ *port.LaunchRequest, i *ClusterInfo) { i.CIDR = "x" }},
-		{"has no tenth address", rocket, func(_ *port.LaunchRequest, i *ClusterInfo) { i.CIDR = "10.0.0.0/30" }},
+		{"is not known: EKS has to describe it", al2023, func(_ *Node, i *ClusterInfo) { i.CA = "" }},
+		{"is not known: EKS has to describe it", rocket, func(_ *Node, i *ClusterInfo) { i.Endpoint = "" }},
+		{"range of services of the cluster", al2023, func(_ *Node, i *ClusterInfo) { i.CIDR = "x" }},
+		{"has no tenth address", rocket, func(_ *Node, i *ClusterInfo) { i.CIDR = "10.0.0.0/30" }},
 		{"Bottlerocket takes TOML", rocket, userDataOf("#!/bin/sh\necho")},
 		{"settings is not a table", rocket, userDataOf("settings = 3")},
 		{"kubernetes is not a table", rocket, userDataOf("settings.kubernetes = 3")},
 		{"node-labels is not a table", rocket, userDataOf("settings.kubernetes.node-labels = 3")},
 		{"node-taints is not a table", rocket, userDataOf("settings.kubernetes.node-taints = 3")},
-		{"bootstrap-commands is not a table", rocket, func(r *port.LaunchRequest, i *ClusterInfo) {
-			everyKubelet(r, i)
-			userDataOf("settings.bootstrap-commands = 3")(r, i)
+		{"bootstrap-commands is not a table", rocket, func(n *Node, i *ClusterInfo) {
+			everyKubelet(n, i)
+			userDataOf("settings.bootstrap-commands = 3")(n, i)
 		}},
 		{"begin it with its headers", al2023, userDataOf("MIME-Version: 1.0\nrubbish")},
 		{"Content-Type: mime: no media type", al2023, userDataOf("MIME-Version: 1.0\n\nrubbish")},
@@ -336,7 +334,7 @@ func TestUserDataThatCannotBeMadeSaysWhy(t *testing.T) {
 		{`spec.amiFamily: "Ubuntu" is unknown`, "Ubuntu", nil},
 		{"UserDataSizeLimitExceeded: user data has 17000 bytes", al2023, userDataOf(strings.Repeat("x", 17000))},
 		{"UserDataSizeLimitExceeded: user data has ", al2023, userDataOf("#!" + strings.Repeat("x", 16000))},
-		{"correct the labels", al2023, func(r *port.LaunchRequest, _ *ClusterInfo) { r.Template.Labels["a b"] = "" }},
+		{"correct the labels", al2023, func(n *Node, _ *ClusterInfo) { n.Template.Labels["a b"] = "" }},
 	}
 	for _, tc := range tests {
 		t.Run(tc.want, func(t *testing.T) {
@@ -351,7 +349,7 @@ func TestTheFamilyFollowsFromTheAlias(t *testing.T) {
 	for alias, want := range map[string]string{"al2023@latest": "AL2023", "bottlerocket@v1.2": "Bottlerocket", "windows2022@latest": "Windows2022", "al2023": "AL2023", "": "Custom", "custom@x": "", "@": "", "ubuntu@x": ""} {
 		class := &ec2v1.EC2NodeClass{}
 		class.Spec.AMISelectorTerms = []ec2v1.AMISelectorTerm{{Alias: alias}}
-		got, err := familyOf(class)
+		got, err := FamilyOf(class)
 		if got != want || (err != nil) != (want == "") {
 			t.Errorf("alias %q: family %q, %v", alias, got, err)
 		}

@@ -1,24 +1,54 @@
-package aws
+// Package bootstrap makes user data: what the image of a node runs when it
+// starts, so that the node joins the cluster. It links no client of AWS.
+package bootstrap
 
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-
-	"github.com/reeve-project/reeve/reconciler/port"
 )
 
 // maxUserData is what EC2 takes, in bytes before base64.
 const maxUserData = 16 << 10
 
-// bootstrap is what a node has to know when it starts.
-type bootstrap struct {
+// codeUserDataTooBig is the reason that Karpenter gives; EC2 has none.
+const codeUserDataTooBig = "UserDataSizeLimitExceeded"
+
+// ClusterInfo is what a node has to know to join the cluster.
+type ClusterInfo struct {
+	// Endpoint is the URL of the API server.
+	Endpoint string
+	// CA is the certificate of its authority, in base64.
+	CA string
+	// CIDR is the range of the addresses of services, IPv4 or IPv6.
+	CIDR string
+	// Version is the Kubernetes version, such as "1.34".
+	Version string
+}
+
+// Node is what the nodes of one launch template have in common.
+type Node struct {
+	// Class says which images there are and what the user wants of them.
+	Class *ec2v1.EC2NodeClass
+	// Template has the labels and taints that the nodes start with.
+	Template *karpv1.NodeClaim
+	// CapacityType is the value of Karpenter's label: "spot", "on-demand" or
+	// "reserved".
+	CapacityType string
+	// MaxPods is how many pods the kubelet takes.
+	MaxPods int64
+}
+
+// Bootstrap is what a node has to know when it starts.
+type Bootstrap struct {
 	// name of the cluster, and how to reach it.
 	name    string
 	cluster ClusterInfo
@@ -29,17 +59,18 @@ type bootstrap struct {
 	maxPods int64
 }
 
-// newBootstrap reads what the request says about its nodes, of a type with so
-// many pods.
-func newBootstrap(cluster string, info ClusterInfo, req port.LaunchRequest, maxPods int64) (bootstrap, error) {
-	labels, err := kubeletLabels(req.Template.Labels)
+// New puts together what the nodes have to know to join the cluster of that
+// name. It fails when a label of the template is not one that a kubelet starts
+// with.
+func New(cluster string, info ClusterInfo, node Node) (Bootstrap, error) {
+	labels, err := kubeletLabels(node.Template.Labels)
 	if err != nil {
-		return bootstrap{}, err
+		return Bootstrap{}, err
 	}
-	labels[karpv1.CapacityTypeLabelKey] = req.CapacityType
+	labels[karpv1.CapacityTypeLabelKey] = node.CapacityType
 	labels[karpv1.NodeDoNotSyncTaintsLabelKey] = "true"
-	out := bootstrap{name: cluster, cluster: info, class: req.Class, labels: labels, maxPods: maxPods}
-	spec := req.Template.Spec
+	out := Bootstrap{name: cluster, cluster: info, class: node.Class, labels: labels, maxPods: node.MaxPods}
+	spec := node.Template.Spec
 	for _, list := range [][]corev1.Taint{spec.Taints, spec.StartupTaints, {karpv1.UnregisteredNoExecuteTaint}} {
 		for _, t := range list {
 			out.taints = append(out.taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
@@ -77,10 +108,12 @@ func within(domain, parent string) bool {
 	return domain == parent || strings.HasSuffix(domain, "."+parent)
 }
 
-// userData is what the image of the family runs when the node starts, in
-// base64, or "" for none.
-func (b bootstrap) userData() (string, error) {
-	family, err := familyOf(b.class)
+// UserData is what the image of the family runs when the node starts, in
+// base64, or "" for none. It fails when the family is unknown or not supported,
+// when the user data of the class is not what the family takes, when too little
+// of the cluster is known, and when the result is more than EC2 takes.
+func (b Bootstrap) UserData() (string, error) {
+	family, err := FamilyOf(b.class)
 	if err != nil {
 		return "", err
 	}
@@ -125,9 +158,10 @@ var families = []string{
 	ec2v1.AMIFamilyWindows2019, ec2v1.AMIFamilyWindows2022, ec2v1.AMIFamilyWindows2025,
 }
 
-// familyOf is the family of the class's images, from spec.amiFamily or else the
-// alias; Custom when it says neither.
-func familyOf(class *ec2v1.EC2NodeClass) (string, error) {
+// FamilyOf is the family of the class's images, from spec.amiFamily or else the
+// alias; Custom when it says neither. It fails when either names a family that
+// is unknown.
+func FamilyOf(class *ec2v1.EC2NodeClass) (string, error) {
 	if f := class.Spec.AMIFamily; f != nil {
 		for _, known := range families {
 			if known == *f {
@@ -153,7 +187,7 @@ func familyOf(class *ec2v1.EC2NodeClass) (string, error) {
 
 // clusterDNS are the addresses of the DNS service: as the class says, or the
 // tenth of the range of services, where EKS puts it.
-func (b bootstrap) clusterDNS() ([]string, error) {
+func (b Bootstrap) clusterDNS() ([]string, error) {
 	if k := b.class.Spec.Kubelet; k != nil && len(k.ClusterDNS) > 0 {
 		return k.ClusterDNS, nil
 	}
@@ -171,16 +205,18 @@ func (b bootstrap) clusterDNS() ([]string, error) {
 	return []string{addr.String()}, nil
 }
 
-func (b bootstrap) raid0() bool {
+func (b Bootstrap) raid0() bool {
 	p := b.class.Spec.InstanceStorePolicy
 	return p != nil && *p == ec2v1.InstanceStorePolicyRAID0
 }
 
 // labelFlag is the value of --node-labels.
-func (b bootstrap) labelFlag() string {
+func (b Bootstrap) labelFlag() string {
 	parts := make([]string, 0, len(b.labels))
 	for _, k := range sortedKeys(b.labels) {
 		parts = append(parts, k+"="+b.labels[k])
 	}
 	return strings.Join(parts, ",")
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,4 +1,4 @@
-package aws
+package event
 
 import (
 	"encoding/csv"
@@ -35,16 +35,16 @@ func eventCases(t testing.TB) []eventCase {
 func TestWhatMessagesSay(t *testing.T) {
 	for _, c := range eventCases(t) {
 		t.Run(c.Name, func(t *testing.T) {
-			got, err := parseEvent([]byte(c.Body))
+			got, err := Parse([]byte(c.Body))
 			var ids []string
-			for _, in := range got.interruptions {
+			for _, in := range got.Interruptions {
 				ids = append(ids, in.Instance)
-				if in.Kind != c.Kind || in.Action != c.Action || in.Message != got.id {
+				if in.Kind != c.Kind || in.Action != c.Action || in.Message != got.ID {
 					t.Errorf("interruption %+v", in)
 				}
 			}
-			if diff := cmp.Diff(c.Instances, ids); diff != "" || got.kind != c.Kind {
-				t.Errorf("kind %q, instances (-want +got):\n%s", got.kind, diff)
+			if diff := cmp.Diff(c.Instances, ids); diff != "" || got.Kind != c.Kind {
+				t.Errorf("kind %q, instances (-want +got):\n%s", got.Kind, diff)
 			}
 			if (err != nil) != (c.Problem != "") || err != nil && !strings.Contains(err.Error(), c.Problem) {
 				t.Errorf("problem %v, want %q", err, c.Problem)
@@ -54,12 +54,12 @@ func TestWhatMessagesSay(t *testing.T) {
 }
 
 func TestTheTimeOfAnEventIsInUTC(t *testing.T) {
-	got, err := parseEvent([]byte(`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","time":"2026-02-03T09:05:06+09:00","detail":{"instance-id":"i-0aa11bb2"}}`))
+	got, err := Parse([]byte(`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","time":"2026-02-03T09:05:06+09:00","detail":{"instance-id":"i-0aa11bb2"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []cluster.Interruption{{Kind: cluster.SpotInterruption, Instance: "i-0aa11bb2", Time: time.Date(2026, 2, 3, 0, 5, 6, 0, time.UTC)}}
-	if diff := cmp.Diff(want, got.interruptions); diff != "" {
+	if diff := cmp.Diff(want, got.Interruptions); diff != "" {
 		t.Errorf("interruptions (-want +got):\n%s", diff)
 	}
 }
@@ -74,8 +74,8 @@ func TestMessagesOfStrangers(t *testing.T) {
 		"a long text for a time": `{"time":"` + long + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseEvent([]byte(body))
-			if err == nil || len(got.interruptions) != 0 {
+			got, err := Parse([]byte(body))
+			if err == nil || len(got.Interruptions) != 0 {
 				t.Fatalf("event %+v without a problem", got)
 			}
 			if len(err.Error()) > 400 {
@@ -92,15 +92,15 @@ func FuzzParseEvent(f *testing.F) {
 		f.Add([]byte(c.Body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parseEvent(body)
-		if err != nil && (len(got.interruptions) != 0 || len(err.Error()) > 1000) {
-			t.Errorf("a problem of %d bytes with %d interruptions", len(err.Error()), len(got.interruptions))
+		got, err := Parse(body)
+		if err != nil && (len(got.Interruptions) != 0 || len(err.Error()) > 1000) {
+			t.Errorf("a problem of %d bytes with %d interruptions", len(err.Error()), len(got.Interruptions))
 		}
-		if got.id != plainWord(got.id) || len(got.id) > maxWord {
-			t.Errorf("id %q", got.id)
+		if got.ID != plainWord(got.ID) || len(got.ID) > maxWord {
+			t.Errorf("id %q", got.ID)
 		}
-		for _, in := range got.interruptions {
-			if in.Kind != got.kind || !eventInstance.MatchString(in.Instance) || in.Action != plainWord(in.Action) {
+		for _, in := range got.Interruptions {
+			if in.Kind != got.Kind || !eventInstance.MatchString(in.Instance) || in.Action != plainWord(in.Action) {
 				t.Errorf("interruption %+v", in)
 			}
 			if _, err := json.Marshal(in); err != nil {
@@ -148,11 +148,11 @@ func TestCorpusOfEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			want, known := indexKinds[row[5]]
-			got, err := parseEvent(body)
-			if !known || got.kind != want || row[5] == "parse-error" && err == nil || row[5] == "noop" && err != nil {
-				t.Errorf("it is taken for %q (%v), the index says %q: %s", got.kind, err, row[5], row[4])
+			got, err := Parse(body)
+			if !known || got.Kind != want || row[5] == "parse-error" && err == nil || row[5] == "noop" && err != nil {
+				t.Errorf("it is taken for %q (%v), the index says %q: %s", got.Kind, err, row[5], row[4])
 			}
-			t.Logf("%q: %d instances, problem %v", got.kind, len(got.interruptions), err)
+			t.Logf("%q: %d instances, problem %v", got.Kind, len(got.Interruptions), err)
 		})
 	}
 	if n < 30 {

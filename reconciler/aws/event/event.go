@@ -1,4 +1,6 @@
-package aws
+// Package event reads what EventBridge says of EC2 instances. It knows nothing
+// of the queue that the messages arrive in, and so links no client of AWS.
+package event
 
 import (
 	"encoding/json"
@@ -57,34 +59,34 @@ var eventReaders = map[eventKey]eventReader{
 	{"0", "aws.health", cluster.HealthEvent}:          readHealth,
 }
 
-// event is a message of EventBridge.
-type event struct {
-	// id of the event; empty if it has none that could be used.
-	id string
-	// kind is the detail-type of an event that asks for something.
-	kind string
-	// interruptions has one for each instance.
-	interruptions []cluster.Interruption
+// Event is a message of EventBridge.
+type Event struct {
+	// ID of the event; empty if it has none that could be used.
+	ID string
+	// Kind is the detail-type of an event that asks for something.
+	Kind string
+	// Interruptions has one for each instance.
+	Interruptions []cluster.Interruption
 }
 
-// parseEvent reads the body of a message. Messages that nobody has to act on
+// Parse reads the body of a message. Messages that nobody has to act on
 // give an event without a kind: other events, an empty body, an event that
 // SNS wrapped. An error is a message that should be an event and cannot be
 // read; the event is still what is known of it. Whatever the body holds, the
 // result is safe to record: ids and actions are short words, times can be
 // encoded.
-func parseEvent(body []byte) (event, error) {
+func Parse(body []byte) (Event, error) {
 	if len(body) > maxEvent {
-		return event{}, fmt.Errorf("the message has %d bytes, and an event has at most %d", len(body), maxEvent)
+		return Event{}, fmt.Errorf("the message has %d bytes, and an event has at most %d", len(body), maxEvent)
 	}
 	if len(strings.TrimSpace(string(body))) == 0 {
-		return event{}, nil
+		return Event{}, nil
 	}
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
-		return event{}, fmt.Errorf("the message is no event of EventBridge: %w", short(err))
+		return Event{}, fmt.Errorf("the message is no event of EventBridge: %w", short(err))
 	}
-	out := event{id: plainWord(e.ID)}
+	out := Event{ID: plainWord(e.ID)}
 	read, ok := eventReaders[eventKey{e.Version, e.Source, e.DetailType}]
 	if !ok {
 		return out, nil
@@ -100,15 +102,15 @@ func parseEvent(body []byte) (event, error) {
 	if !relevant {
 		return out, nil
 	}
-	out.kind = e.DetailType
+	out.Kind = e.DetailType
 	for _, id := range instancesOf(ids) {
-		out.interruptions = append(out.interruptions, cluster.Interruption{
-			Kind: e.DetailType, Message: out.id, Instance: id, Time: when, Action: plainWord(action),
+		out.Interruptions = append(out.Interruptions, cluster.Interruption{
+			Kind: e.DetailType, Message: out.ID, Instance: id, Time: when, Action: plainWord(action),
 		})
 	}
 	// AWS Health also tells of volumes and the like; what EC2 itself says of an
 	// instance has to name it.
-	if len(out.interruptions) == 0 && e.DetailType != cluster.HealthEvent {
+	if len(out.Interruptions) == 0 && e.DetailType != cluster.HealthEvent {
 		return out, fmt.Errorf("%s: it names no EC2 instance", e.DetailType)
 	}
 	return out, nil
