@@ -174,11 +174,11 @@ func Decision(ctx context.Context, src ledger.Source, part string) (*report.Deci
 func (h *history) find(ctx context.Context, part string) (ledger.Entry, error) {
 	var found []ledger.Entry
 	want := func(id string, _ decision.Kind) bool {
-		return part == latest || part != "" && strings.Contains(id, part)
+		return part == ledger.Latest || part != "" && strings.Contains(id, part)
 	}
 	err := h.branch.Entries(ctx, want, func(e ledger.Entry) error {
 		found = append(found, e)
-		if part == latest || e.Decision.ID == part || len(found) > mostCandidates {
+		if part == ledger.Latest || e.Decision.ID == part || len(found) > mostCandidates {
 			return fs.SkipAll
 		}
 		return nil
@@ -186,7 +186,7 @@ func (h *history) find(ctx context.Context, part string) (ledger.Entry, error) {
 	switch {
 	case err != nil:
 		return ledger.Entry{}, err
-	case len(found) == 0 && part == latest:
+	case len(found) == 0 && part == ledger.Latest:
 		return ledger.Entry{}, fmt.Errorf("branch %s holds no decisions: %w", h.branch.Name, gitrepo.ErrNotFound)
 	case len(found) == 0:
 		return ledger.Entry{}, fmt.Errorf("decision %q on branch %s: %w: reeve log lists the decisions", part, h.branch.Name, gitrepo.ErrNotFound)
@@ -203,6 +203,3 @@ func (h *history) find(ctx context.Context, part string) (ledger.Entry, error) {
 	}
 	return ledger.Entry{}, fmt.Errorf("%q %w:%s", part, ledger.ErrAmbiguous, b.String())
 }
-
-// latest stands for the newest decision.
-const latest = "latest"

@@ -210,14 +210,21 @@ func Find(ctx context.Context, s Source, part string) (Entry, error) {
 	return b.Find(ctx, part)
 }
 
-// Find is the decision whose id contains the part. It fails with ErrAmbiguous
-// or gitrepo.ErrNotFound unless there is exactly one.
+// Latest stands for the newest decision of a branch, where a part of an id is
+// asked for.
+const Latest = "latest"
+
+// Find is the decision whose id contains the part, or the newest when the part
+// is Latest. It fails with ErrAmbiguous or gitrepo.ErrNotFound unless there is
+// exactly one.
 func (b *Branch) Find(ctx context.Context, part string) (Entry, error) {
 	var found []Entry
-	want := func(id string, _ decision.Kind) bool { return part != "" && strings.Contains(id, part) }
+	want := func(id string, _ decision.Kind) bool {
+		return part == Latest || part != "" && strings.Contains(id, part)
+	}
 	err := b.Entries(ctx, want, func(e Entry) error {
 		found = append(found, e)
-		if e.Decision.ID == part || len(found) > 2 {
+		if part == Latest || e.Decision.ID == part || len(found) > 2 {
 			return fs.SkipAll
 		}
 		return nil
@@ -226,7 +233,7 @@ func (b *Branch) Find(ctx context.Context, part string) (Entry, error) {
 	case err != nil:
 		return Entry{}, err
 	case len(found) == 0:
-		return Entry{}, fmt.Errorf("decision %q on branch %s: %w", part, b.Name, gitrepo.ErrNotFound)
+		return Entry{}, fmt.Errorf("decision %q on branch %s: %w: reeve log lists the decisions", part, b.Name, gitrepo.ErrNotFound)
 	case len(found) > 1 && found[len(found)-1].Decision.ID != part:
 		return Entry{}, fmt.Errorf("%q %w: %s, %s", part, ErrAmbiguous, found[0].Decision.ID, found[1].Decision.ID)
 	}

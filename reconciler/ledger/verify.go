@@ -252,6 +252,9 @@ func (w *verifier) finish() {
 		return
 	}
 	w.at = w.prev
+	if w.res.Decisions == 0 {
+		w.problem("", "no commit records a decision, not even who leads: this is no decision branch, or its history was replaced")
+	}
 	for _, id := range slices.Sorted(maps.Keys(w.seen)) {
 		if s := w.seen[id]; w.open[id] && s.left {
 			w.problem(s.path, "decision %s is open and has left the tip", id)

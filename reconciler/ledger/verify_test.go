@@ -301,6 +301,19 @@ func TestVerifyFindsEveryForgery(t *testing.T) {
 	}
 }
 
+func TestVerifyDoesNotPraiseABranchWithoutDecisions(t *testing.T) {
+	s, _, _ := story(t)
+	for _, name := range []string{"main", "reeve/emptied"} {
+		if name != "main" {
+			s.git("branch", name, s.git("-c", "user.name=x", "-c", "user.email=x@example.com", "commit-tree", s.git("hash-object", "-wt", "tree", "/dev/null"), "-m", "Begin again"))
+		}
+		res := get(Verify(ctx, Source{Repo: s.dir, Branch: name}))(t)
+		if len(res.Problems) == 0 || !strings.Contains(res.Problems[0].String(), "no decision branch") {
+			t.Errorf("%s: %v", res, res.Problems)
+		}
+	}
+}
+
 func TestVerifyNeedsTheWholeHistory(t *testing.T) {
 	s, _, ds := story(t)
 	dir := filepath.Join(t.TempDir(), "shallow")
@@ -370,7 +383,7 @@ func TestSourcesFindTheirBranch(t *testing.T) {
 
 func TestFindTakesAnyPartThatNamesOne(t *testing.T) {
 	s, _, ds := story(t)
-	for part, want := range map[string]string{ds[1].ID: ds[1].ID, ds[2].ID[21:27]: ds[2].ID, ds[4].ID[:20]: ds[4].ID} {
+	for part, want := range map[string]string{ds[1].ID: ds[1].ID, ds[2].ID[21:27]: ds[2].ID, ds[4].ID[:20]: ds[4].ID, Latest: ds[len(ds)-1].ID} {
 		if e, err := Find(ctx, s.source(), part); err != nil || e.Decision.ID != want {
 			t.Errorf("%s: %v, want %s", part, err, want)
 		}
