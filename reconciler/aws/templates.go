@@ -3,7 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
-	"strings"
+	"regexp"
 	"sync"
 	"time"
 
@@ -72,8 +72,8 @@ func (c *Cloud) forgetTemplates(list []template) {
 	}
 }
 
-// hydrate reads once which templates of the cluster are there: an earlier
-// process, or Karpenter, has left them. The lock is held.
+// hydrate reads once which templates of the cluster are there that an earlier
+// process has left. The lock is held.
 func (c *Cloud) hydrate(ctx context.Context) error {
 	b := &c.templates
 	if b.hydrated {
@@ -100,11 +100,16 @@ func (c *Cloud) hydrate(ctx context.Context) error {
 	return nil
 }
 
+// ownName is what contentName makes. Karpenter's names end in a decimal number
+// (pkg/providers/launchtemplate): those are its to delete, since it may run beside
+// Reeve and launch from them.
+var ownName = regexp.MustCompile("^" + regexp.QuoteMeta(ec2v1.LaunchTemplateNamePrefix) + "/[0-9a-f]{32}$")
+
 // ownsTemplate says whether the template was made for a node class of this
 // cluster.
 func (c *Cloud) ownsTemplate(name string, tags map[string]string) bool {
 	_, class := tags[ec2v1.LabelNodeClass]
-	return class && tags[ec2v1.EKSClusterNameTagKey] == c.options.Cluster && strings.HasPrefix(name, ec2v1.LaunchTemplateNamePrefix+"/")
+	return class && tags[ec2v1.EKSClusterNameTagKey] == c.options.Cluster && ownName.MatchString(name)
 }
 
 // sweepTemplates deletes templates that nothing was launched from for a while

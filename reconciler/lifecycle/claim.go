@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -21,9 +20,10 @@ import (
 // USD per hour.
 const PriceAnnotation = "reeve.dev/price"
 
-// FromNodeClaim takes from a NodeClaim of the API what decisions depend on. It
-// fails when an annotation of ours does not parse.
-func FromNodeClaim(nc *karpv1.NodeClaim) (*cluster.Claim, error) {
+// FromNodeClaim takes from a NodeClaim of the API what decisions depend on. An
+// annotation of ours that does not parse counts as missing: whoever may annotate
+// one claim must not be able to stop the decisions about all.
+func FromNodeClaim(nc *karpv1.NodeClaim) *cluster.Claim {
 	out := &cluster.Claim{
 		Name:          nc.Name,
 		NodePool:      nc.Labels[karpv1.NodePoolLabelKey],
@@ -56,15 +56,13 @@ func FromNodeClaim(nc *karpv1.NodeClaim) (*cluster.Claim, error) {
 		out.Zone = nc.Labels[corev1.LabelTopologyZone]
 		out.CapacityType = nc.Labels[karpv1.CapacityTypeLabelKey]
 	}
-	index, err := strconv.Atoi(cmp.Or(nc.Annotations[cluster.IndexAnnotation], "0"))
-	if err != nil {
-		return nil, fmt.Errorf("NodeClaim %s: annotation %s: %w", nc.Name, cluster.IndexAnnotation, err)
+	if index, err := strconv.Atoi(nc.Annotations[cluster.IndexAnnotation]); err == nil {
+		out.Index = index
 	}
-	out.Index = index
-	if out.Price, err = resources.ParsePrice(cmp.Or(nc.Annotations[PriceAnnotation], "0")); err != nil {
-		return nil, fmt.Errorf("NodeClaim %s: annotation %s: %w", nc.Name, PriceAnnotation, err)
+	if price, err := resources.ParsePrice(nc.Annotations[PriceAnnotation]); err == nil && price > 0 {
+		out.Price = price
 	}
-	return out, nil
+	return out
 }
 
 func conditions(nc *karpv1.NodeClaim) cluster.Conditions {

@@ -51,10 +51,7 @@ func TestFromNodeClaimTakesWhatDecisionsDependOn(t *testing.T) {
 	nc.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8")}
 	nc.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("7910m")}
 	SetCondition(nc, karpv1.ConditionTypeLaunched, metav1.ConditionTrue, "", "", t0.Add(time.Second))
-	got, err := FromNodeClaim(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := FromNodeClaim(nc)
 	want := &cluster.Claim{
 		Name: "default-abc", NodePool: "default", NodeClass: "default", Created: t0, Decision: "d1", Index: 2,
 		Labels: nc.Labels, Annotations: nc.Annotations, Requests: resources.List{"cpu": 5150},
@@ -69,27 +66,31 @@ func TestFromNodeClaimTakesWhatDecisionsDependOn(t *testing.T) {
 }
 
 func TestWhatAClaimAsksForIsNotWhatWasLaunched(t *testing.T) {
-	got, err := FromNodeClaim(nodeClaim())
-	if err != nil || got.InstanceType+got.Zone+got.CapacityType != "" {
-		t.Errorf("got %+v, %v", got, err)
+	got := FromNodeClaim(nodeClaim())
+	if got.InstanceType+got.Zone+got.CapacityType != "" {
+		t.Errorf("got %+v", got)
 	}
 }
 
 func TestAFailedLaunchIsRead(t *testing.T) {
 	nc := nodeClaim()
 	SetCondition(nc, karpv1.ConditionTypeLaunched, metav1.ConditionFalse, "InsufficientCapacity", "none left", t0)
-	got, err := FromNodeClaim(nc)
-	if err != nil || got.Conditions != (cluster.Conditions{LaunchFailed: "InsufficientCapacity: none left"}) {
-		t.Errorf("got %+v, %v", got, err)
+	got := FromNodeClaim(nc)
+	if got.Conditions != (cluster.Conditions{LaunchFailed: "InsufficientCapacity: none left"}) {
+		t.Errorf("got %+v", got)
 	}
 }
 
-func TestAnnotationsThatDoNotParseAreErrors(t *testing.T) {
-	for _, key := range []string{cluster.IndexAnnotation, PriceAnnotation} {
+func TestAnnotationsThatDoNotParseCountAsMissing(t *testing.T) {
+	for _, value := range []string{"x", "", "99999999999999999999999", "-1"} {
 		nc := nodeClaim()
-		nc.Annotations[key] = "x"
-		if _, err := FromNodeClaim(nc); err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("%s: %v", key, err)
+		nc.Annotations[PriceAnnotation] = value
+		if got := FromNodeClaim(nc); got.Price != 0 {
+			t.Errorf("price %q is read as %s", value, got.Price)
+		}
+		nc.Annotations[cluster.IndexAnnotation] = "x"
+		if got := FromNodeClaim(nc); got.Index != 0 {
+			t.Errorf("index is %d", got.Index)
 		}
 	}
 }

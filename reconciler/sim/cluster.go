@@ -65,9 +65,9 @@ func gone(err error) error {
 // Snapshot reads nodes, claims, pods and daemonsets.
 func (c *Cluster) Snapshot(ctx context.Context) (*cluster.Snapshot, error) {
 	var out *cluster.Snapshot
-	err := c.write(ctx, "Snapshot", "", func() (err error) {
-		out, err = c.world.snapshot()
-		return err
+	err := c.write(ctx, "Snapshot", "", func() error {
+		out = c.world.snapshot()
+		return nil
 	})
 	return out, err
 }

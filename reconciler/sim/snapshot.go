@@ -14,7 +14,7 @@ import (
 )
 
 // snapshot reads the cluster as the pipeline sees it.
-func (w *World) snapshot() (*cluster.Snapshot, error) {
+func (w *World) snapshot() *cluster.Snapshot {
 	s := &cluster.Snapshot{Time: w.Now()}
 	sets := w.daemonSets()
 	for _, ds := range List[*appsv1.DaemonSet](w.API) {
@@ -38,12 +38,8 @@ func (w *World) snapshot() (*cluster.Snapshot, error) {
 		}
 	}
 	s.Budgets = w.budgets()
-	var err error
-	s.Nodes, err = nodeValues(List[*corev1.Node](w.API), List[*karpv1.NodeClaim](w.API), bound)
-	if err != nil {
-		return nil, err
-	}
-	return s.Seal(), nil
+	s.Nodes = nodeValues(List[*corev1.Node](w.API), List[*karpv1.NodeClaim](w.API), bound)
+	return s.Seal()
 }
 
 // budgets are the disruption budgets as their controller would write their
@@ -109,7 +105,7 @@ func podValue(p *corev1.Pod, sets map[types.UID]*appsv1.DaemonSet) *cluster.Pod 
 
 // nodeValues joins nodes and claims by provider id. A claim whose provider id
 // several nodes have is joined to none of them.
-func nodeValues(nodes []*corev1.Node, claims []*karpv1.NodeClaim, bound map[string][]*cluster.Pod) ([]*cluster.Node, error) {
+func nodeValues(nodes []*corev1.Node, claims []*karpv1.NodeClaim, bound map[string][]*cluster.Pod) []*cluster.Node {
 	byProvider := map[string][]*cluster.Node{}
 	var out []*cluster.Node
 	for _, n := range nodes {
@@ -119,10 +115,7 @@ func nodeValues(nodes []*corev1.Node, claims []*karpv1.NodeClaim, bound map[stri
 		byProvider[v.ProviderID] = append(byProvider[v.ProviderID], v)
 	}
 	for _, nc := range claims {
-		c, err := lifecycle.FromNodeClaim(nc)
-		if err != nil {
-			return nil, err
-		}
+		c := lifecycle.FromNodeClaim(nc)
 		if same := byProvider[c.ProviderID]; c.ProviderID != "" && len(same) == 1 && same[0].Claim == nil {
 			same[0].Claim = c
 			deleted(same[0], nc)
@@ -132,7 +125,7 @@ func nodeValues(nodes []*corev1.Node, claims []*karpv1.NodeClaim, bound map[stri
 		deleted(v, nc)
 		out = append(out, v)
 	}
-	return out, nil
+	return out
 }
 
 // deleted says of the node when the object, its claim or itself, was deleted.
