@@ -30,7 +30,20 @@ func (p *Pipeline) disrupt(ctx context.Context, w *World) ([]*decision.Decision,
 	if err != nil {
 		return nil, err
 	}
+	p.tellBlocked(ctx, w)
 	return slices.DeleteFunc(ds, p.underWay), nil
+}
+
+// tellBlocked has an event say why a node stays, when that is news.
+func (p *Pipeline) tellBlocked(ctx context.Context, w *World) {
+	told := make(map[disruption.Blocked]bool, len(w.blocked))
+	for _, b := range w.blocked {
+		told[b] = true
+		if n := w.Snapshot.Node(b.Node); n != nil && n.Name != "" && !p.blocked[b] {
+			p.Cluster.Event(ctx, "Node/"+n.Name, false, b.Reason, b.Message)
+		}
+	}
+	p.blocked = told
 }
 
 // Consolidate proposes the next removal of empty or wasteful nodes and lets the
@@ -43,10 +56,11 @@ func (w *World) Consolidate(ctx context.Context) ([]*decision.Decision, error) {
 	}
 	var first *decision.Decision
 	for round := range maxRounds {
-		cmd, _, err := disruption.Propose(n.in)
+		cmd, blocked, err := disruption.Propose(n.in)
 		if err != nil {
 			return nil, fmt.Errorf("consolidate: %w", err)
 		}
+		w.blocked = blocked
 		if cmd == nil {
 			break
 		}

@@ -212,3 +212,19 @@ func TestAReplacementThatFailsIsRolledBack(t *testing.T) {
 	r.run(time.Minute)
 	r.finish()
 }
+
+// CASES C1: people learn why a node stays, once and not every pass.
+func TestANodeThatStaysSaysWhy(t *testing.T) {
+	r := withReplicas(t, 7)
+	r.run(3 * time.Minute)
+	told := 0
+	for _, e := range r.world.API.Events() {
+		if e.Reason == "Unconsolidatable" && e.Resource == "Node/"+r.nodeOf(r.claims()[0]) && strings.Contains(e.Message, "replace with a cheaper node") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times, want once: %+v", told, r.world.API.Events())
+	}
+	r.finish()
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/disruption"
 	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/policy"
 	"github.com/reeve-project/reeve/reconciler/port"
@@ -88,6 +89,8 @@ type Pipeline struct {
 	ending    []ending
 	// messages of the queue that are not answered yet.
 	messages []received
+	// blocked is what was last told of the nodes that stay.
+	blocked map[disruption.Blocked]bool
 	// disrupted is when wasteful nodes were last looked for, and swept when the
 	// cloud was last swept.
 	disrupted, swept time.Time

@@ -6,6 +6,7 @@ import (
 	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/disruption"
 	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/policy"
 )
@@ -24,6 +25,8 @@ type World struct {
 
 	caches *caches
 	digest string
+	// blocked is why nodes stay, as of the last look at them.
+	blocked []disruption.Blocked
 }
 
 // NewWorld makes a world of its own, without a cache to share.
