@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/sim"
 )
@@ -96,6 +98,22 @@ func TestAnOrphanIsReclaimedAfterThirtySeconds(t *testing.T) {
 	wantStates(t, r.states(d, d.Proposal.Instances[0].ID), decision.Terminated)
 	if n := len(r.instances()); n != 1 || r.running() != 5 {
 		t.Errorf("%d instances, %d pods", n, r.running())
+	}
+	r.finish()
+}
+
+// Whoever can edit a NodeClaim must not be able to stop all decisions by it.
+func TestForgedAnnotationsOfAClaimStopNothing(t *testing.T) {
+	r := withReplicas(t, 5)
+	claim := r.claims()[0]
+	r.must(sim.Update(r.world.API, "user", claim, "forge", func(nc *karpv1.NodeClaim) error {
+		nc.Annotations["reeve.dev/price"], nc.Annotations["reeve.dev/index"] = "NaN", "-7"
+		return nil
+	}))
+	r.must(r.world.Scale("default/inflate", 9))
+	r.settle()
+	if r.running() != 9 || len(r.errs) > 0 {
+		t.Errorf("%d pods, errors %v", r.running(), r.errs)
 	}
 	r.finish()
 }
