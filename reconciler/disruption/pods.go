@@ -2,7 +2,6 @@ package disruption
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,38 +15,21 @@ import (
 )
 
 // reschedulable says whether a pod of a node needs another place when the node
-// goes. A terminating pod of a StatefulSet does: its successor can only be made
-// once it is gone (Karpenter: pkg/utils/pod, IsReschedulable).
-func reschedulable(p *cluster.Pod) bool {
-	kind := p.Shape.Owner.Kind
-	return kind != "DaemonSet" && kind != "Node" && !p.Preempting && (!p.Terminating || kind == "StatefulSet")
-}
+// goes. One that the scheduler only makes room for is not on it yet.
+func reschedulable(p *cluster.Pod) bool { return !p.Preempting && p.Reschedulable() }
 
-// doNotDisrupt says whether the pod's annotation protects it now: "true", or a
-// duration that has not passed since the pod started. What cannot be read does
-// not protect (Karpenter: IsDoNotDisruptActive).
 func doNotDisrupt(p *cluster.Pod, now time.Time) bool {
-	value, ok := p.Shape.Annotations[karpv1.DoNotDisruptAnnotationKey]
-	if !ok || p.Terminating {
-		return false
-	}
-	if value == "true" {
-		return true
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil || d <= 0 {
-		return false
-	}
-	return p.Started.IsZero() || now.Sub(p.Started) < d
+	active, _ := p.DoNotDisrupt(now)
+	return active
 }
 
 // unreadable says of an annotation that is ignored why it is.
 func unreadable(p *cluster.Pod) string {
-	value, ok := p.Shape.Annotations[karpv1.DoNotDisruptAnnotationKey]
-	if d, err := time.ParseDuration(value); !ok || value == "true" || (err == nil && d > 0) {
+	if _, problem := p.ProtectedUntil(); problem == "" {
 		return ""
 	}
-	return fmt.Sprintf("Invalid %s annotation of pod %s: %q is neither \"true\" nor a positive duration, ignoring annotation", karpv1.DoNotDisruptAnnotationKey, p.Key(), value)
+	return fmt.Sprintf("Invalid %s annotation of pod %s: %q is neither \"true\" nor a positive duration, ignoring annotation",
+		karpv1.DoNotDisruptAnnotationKey, p.Key(), p.Shape.Annotations[karpv1.DoNotDisruptAnnotationKey])
 }
 
 // A thousandth of the cost of evicting a pod is a unit; one pod costs 1000.
@@ -128,7 +110,7 @@ func (b *podBudgets) of(sh *cluster.Shape) []*cluster.PodDisruptionBudget {
 // blocks says why the budgets do not let the pod be evicted, or is empty
 // (Karpenter: pkg/utils/pdb, isEvictable).
 func (b *podBudgets) blocks(p *cluster.Pod, now time.Time) string {
-	if p.Terminating || p.Preempting || p.Shape.Owner.Kind == "Node" || doNotDisrupt(p, now) || toleratesDisrupted(p.Shape) {
+	if p.Terminating || p.Preempting || p.Shape.Owner.Kind == "Node" || doNotDisrupt(p, now) || p.Tolerates(karpv1.DisruptedNoScheduleTaint) {
 		return ""
 	}
 	matching := b.of(p.Shape)
@@ -145,15 +127,4 @@ func (b *podBudgets) blocks(p *cluster.Pod, now time.Time) string {
 		}
 	}
 	return ""
-}
-
-// toleratesDisrupted says whether the drain of a node leaves the pod alone.
-func toleratesDisrupted(sh *cluster.Shape) bool {
-	taint := &karpv1.DisruptedNoScheduleTaint
-	return slices.ContainsFunc(sh.Tolerations, func(t corev1.Toleration) bool {
-		if (t.Key != "" && t.Key != taint.Key) || (t.Effect != "" && t.Effect != taint.Effect) {
-			return false
-		}
-		return t.Operator == corev1.TolerationOpExists || (t.Key != "" && t.Value == taint.Value)
-	})
 }
