@@ -63,7 +63,12 @@ func (w *World) Delete(ctx context.Context) ([]*decision.Decision, error) {
 		if n.Claim == nil || !n.Deleting || n.Removing != "" || instanceEnds(n) {
 			continue
 		}
-		d, err := w.propose(ctx, removal{kind: decision.Delete, node: n, reason: "deleted", detail: "the NodeClaim or its node was deleted by someone else"})
+		r := removal{kind: decision.Delete, node: n, reason: "deleted", detail: "the NodeClaim or its node was deleted by someone else"}
+		if w.Fleet.NodePool(n.Claim.NodePool) == nil {
+			// Its objects go with it, since it owns them.
+			r.reason, r.detail = "nodepool_removed", fmt.Sprintf("NodePool %q is not in the fleet of spec commit %.8s any more", n.Claim.NodePool, w.Fleet.Commit)
+		}
+		d, err := w.propose(ctx, r)
 		if err != nil {
 			return nil, err
 		}
