@@ -164,7 +164,7 @@ func (c *Cloud) assemble() (*catalog.Data, error) {
 		known[types[i].Name] = true
 	}
 	onDemand := keepKnown(c.onDemandOr(base), known)
-	spot := catalog.SpotPrices{}
+	var spot catalog.SpotPrices
 	switch {
 	case b.spot.have:
 		spot = spotOf(b.spot.value, names, known)

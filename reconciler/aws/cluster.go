@@ -91,7 +91,7 @@ func (c *Cloud) kubernetesVersion(ctx context.Context) (string, error) {
 		err = fmt.Errorf("EKS does not tell it for cluster %q", c.options.Cluster)
 	}
 	if err != nil {
-		return "", fmt.Errorf("Kubernetes version of the cluster: %w", err)
+		return "", fmt.Errorf("the cluster's version of Kubernetes: %w", err)
 	}
 	return info.Version, nil
 }

@@ -104,6 +104,7 @@ func TestAnOrphanIsReclaimedAfterThirtySeconds(t *testing.T) {
 func TestANodeWhoseInstanceWasEndedOutsideIsGivenUp(t *testing.T) {
 	r := withReplicas(t, 5)
 	claim := r.claims()[0]
+	r.cloud.Attach(nil) // nobody tells of it
 	r.cloud.Kill(r.instances()[0].ID)
 	at := r.world.Now()
 	for range 300 {
