@@ -292,6 +292,23 @@ type Confirmation struct {
 	Evaluation *decision.Evaluation
 }
 
+// previous is the command of a decision, as it is to be validated.
+func previous(d *decision.Decision) (disruption.Previous, error) {
+	out := disruption.Previous{Method: disruption.Method(d.Proposal.Method)}
+	for _, node := range d.Proposal.Nodes {
+		out.Nodes = append(out.Nodes, node.Claim)
+	}
+	for i := range d.Proposal.Claims {
+		c := &d.Proposal.Claims[i]
+		types, err := c.Launchable.Resolve(d.Proposal.Lists)
+		if err != nil {
+			return out, fmt.Errorf("claim %s: %w", c.Name, err)
+		}
+		out.Types = types
+	}
+	return out, nil
+}
+
 // Confirm proposes and judges a removal again, as the world is now.
 func (w *World) Confirm(ctx context.Context, d *decision.Decision) (*Confirmation, error) {
 	n, err := w.newDisruption(ctx)
@@ -299,14 +316,9 @@ func (w *World) Confirm(ctx context.Context, d *decision.Decision) (*Confirmatio
 		return nil, err
 	}
 	n.in.Snapshot = without(w.Snapshot, d.ID)
-	prev := disruption.Previous{Method: disruption.Method(d.Proposal.Method)}
-	for _, node := range d.Proposal.Nodes {
-		prev.Nodes = append(prev.Nodes, node.Claim)
-	}
-	for i := range d.Proposal.Claims {
-		if prev.Types, err = d.Proposal.Claims[i].Launchable.Resolve(d.Proposal.Lists); err != nil {
-			return nil, err
-		}
+	prev, err := previous(d)
+	if err != nil {
+		return nil, err
 	}
 	cmd, why, err := disruption.Validate(n.in, prev)
 	if err != nil {
