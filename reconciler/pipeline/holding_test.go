@@ -60,8 +60,9 @@ func TestAnotherAttemptWaitsUntilEC2ListsTheFirst(t *testing.T) {
 		want  int
 	}{{10 * time.Second, 0}, {time.Minute, 1}, {90 * time.Second, 1}} {
 		claims := []*decision.Claim{&d.Proposal.Claims[0]}
-		if err := p.nextAttempt(t.Context(), &cluster.Snapshot{Time: t0.Add(tc.after)}, r, port.LaunchRequest{Attempt: 1}, claims); err != nil {
-			t.Fatal(err)
+		err := p.nextAttempt(t.Context(), &cluster.Snapshot{Time: t0.Add(tc.after)}, r, port.LaunchRequest{Attempt: 1}, claims)
+		if waits := tc.after != time.Minute; errors.Is(err, port.ErrTokenUsed) != waits {
+			t.Errorf("after %s: error %v", tc.after, err)
 		}
 		if got := attempts(r.Outcome, "a"); got != tc.want {
 			t.Errorf("%d further attempts after %s, want %d", got, tc.after, tc.want)

@@ -153,12 +153,14 @@ func (p *Pipeline) nextAttempt(ctx context.Context, snap *cluster.Snapshot, r *p
 		if snap.Time.Sub(lastStep(r.Outcome, c.Name)) < settlesWithin {
 			// EC2 may not list yet what it launched: another attempt now could
 			// launch it twice.
+			err = fmt.Errorf("attempt %d cannot be repeated, and the next one waits until EC2 lists what this one launched, at most %s: %w",
+				req.Attempt, settlesWithin, port.ErrTokenUsed)
 			continue
 		}
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Claimed, Claim: c.Name, Attempt: req.Attempt + 1,
 			Message: fmt.Sprintf("attempt %d launched nothing for it and cannot be repeated: what it asked for has changed", req.Attempt)})
 	}
-	return nil
+	return err
 }
 
 // refusedLaunch treats an answer that no repetition changes: the request is

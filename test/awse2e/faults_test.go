@@ -155,7 +155,7 @@ func TestErrorsOfCreateFleet(t *testing.T) {
 		all = append(all, trouble{name: code, says: code, script: launching(awsapi.Fault{Code: code})})
 	}
 	all = append(all,
-		trouble{name: "IdempotentParameterMismatch", says: "cannot be repeated", launches: true, script: once(launching(awsapi.Fault{Code: "IdempotentParameterMismatch"}))})
+		trouble{name: "IdempotentParameterMismatch", says: "cannot be repeated", script: launching(awsapi.Fault{Code: "IdempotentParameterMismatch"})})
 	r := newRig(t, map[string]string{poolsFile: plain(onDemand)}, sim.NewDeployment("default", "big", 1, cpu("3"))).start()
 	r.until("one pod runs", 2*time.Minute, func() bool { return r.settled() && r.running() == 1 })
 	for _, tr := range all {
