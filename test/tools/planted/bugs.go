@@ -21,16 +21,19 @@ var bugs = []bug{
 	{
 		name: "a decision is acted on before it is recorded",
 		file: "reconciler/pipeline/pipeline.go",
-		old: `	if err := p.record(ctx, snap, decisions); err != nil {
-		return fmt.Errorf("record: %w", err)
+		old: `	if rerr := p.record(ctx, snap, decisions); rerr != nil {
+		return errors.Join(err, fmt.Errorf("record: %w", rerr))
 	}
-	return p.act(ctx, snap, decisions)`,
+`,
 		new: `	p.recorded(decisions)
-	if err := p.act(ctx, snap, decisions); err != nil {
-		return err
+	if aerr := p.act(ctx, snap, decisions); aerr != nil {
+		return aerr
 	}
 	p.open = p.open[:max(0, len(p.open)-len(decisions))]
-	return p.record(ctx, snap, decisions)`,
+	if rerr := p.record(ctx, snap, decisions); rerr != nil {
+		return errors.Join(err, fmt.Errorf("record: %w", rerr))
+	}
+`,
 		pkg:  "./reconciler/pipeline",
 		test: "TestPodsGetNodesAndEveryStepIsRecorded",
 	},
