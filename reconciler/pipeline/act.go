@@ -164,15 +164,7 @@ func (p *Pipeline) carryOn(ctx context.Context, snap *cluster.Snapshot, r *port.
 // drop ends a decision as it stands. What was begun of it is left to whoever
 // acts now.
 func (p *Pipeline) drop(snap *cluster.Snapshot, r *port.Record, why string) {
-	subjects := r.Decision.Subjects()
-	if len(subjects) == 0 {
-		subjects = []string{""}
-	}
-	for _, s := range subjects {
-		if !r.Outcome.Ended(s) {
-			p.step(r, decision.Step{Time: snap.Time, State: decision.Dropped, Claim: s, Message: why})
-		}
-	}
+	p.leave(snap, r, decision.Dropped, why)
 }
 
 // provision creates the claims of a decision, launches them group by group and

@@ -124,7 +124,7 @@ func (w *World) newDisruption(ctx context.Context) (*disruptionTalk, error) {
 	if err := neg.offerings(ctx); err != nil {
 		return nil, err
 	}
-	for _, pool := range sortedKeys(neg.denying) {
+	for _, pool := range slices.Sorted(maps.Keys(neg.denying)) {
 		// A NodePool whose offerings could not be judged launches nothing.
 		neg.excluded.Offerings[pool] = append(neg.excluded.Offerings[pool], scheduling.OfferingExclusion{Rule: neg.denials[0].Rule})
 	}
@@ -132,15 +132,6 @@ func (w *World) newDisruption(ctx context.Context) (*disruptionTalk, error) {
 	return &disruptionTalk{w: w, offering: neg, in: disruption.Input{
 		Snapshot: w.Snapshot, Fleet: in.Fleet, Types: in.Types, NotReady: in.NotReady, Exclusions: in.Exclusions, Denied: map[string]string{},
 	}}, nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // proposal turns a command of the engine into what is judged and recorded.
@@ -189,7 +180,7 @@ func (n *disruptionTalk) pools(d *decision.Decision) []string {
 	for i := range d.Proposal.Claims {
 		set[d.Proposal.Claims[i].NodePool] = true
 	}
-	return sortedKeys(set)
+	return slices.Sorted(maps.Keys(set))
 }
 
 // judge lets the policies judge the proposal and says whether they object; what

@@ -68,7 +68,11 @@ func (p *Pipeline) giveUp(ctx context.Context, snap *cluster.Snapshot, r *port.R
 
 // leave ends every part of the decision that has not ended.
 func (p *Pipeline) leave(snap *cluster.Snapshot, r *port.Record, state decision.State, why string) {
-	for _, s := range r.Decision.Subjects() {
+	subjects := r.Decision.Subjects()
+	if len(subjects) == 0 {
+		subjects = []string{""}
+	}
+	for _, s := range subjects {
 		if !r.Outcome.Ended(s) {
 			p.step(r, decision.Step{Time: snap.Time, State: state, Claim: s, Message: why})
 		}

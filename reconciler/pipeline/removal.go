@@ -120,12 +120,7 @@ func (w *World) Interrupt(ctx context.Context) ([]*decision.Decision, error) {
 	if len(w.Snapshot.Interruptions) == 0 {
 		return nil, nil
 	}
-	byInstance := map[string]*cluster.Node{}
-	for _, n := range w.Snapshot.Nodes {
-		if n.Claim != nil && n.Claim.ProviderID != "" {
-			byInstance[instanceID(n.Claim.ProviderID)] = n
-		}
-	}
+	byInstance := ownInstances(w.Snapshot)
 	for _, m := range w.Snapshot.Interruptions {
 		n := byInstance[m.Instance]
 		if n == nil || n.Deleting || !takes(m) {
