@@ -5,8 +5,9 @@ TOOL     := $(GO) tool -modfile=go.tools.mod
 # Where "make demo" puts the fleet repository, and more flags for it.
 DEMO_DIR ?= build/demo
 DEMO     ?=
-# More flags for "make bench".
+# More flags for "make bench" and "make bench-conftest".
 BENCH    ?=
+CONFTEST ?=
 # How long each fuzz test of "make nightly" runs.
 FUZZTIME ?= 1m
 
@@ -26,6 +27,9 @@ space    := $(empty) $(empty)
 REST_PKGS = $$($(GO) list ./... | grep -vE '/reconciler/($(subst $(space),|,$(CORE) $(RACE)))$$')
 # The race detector needs a C compiler; without one the same tests run plainly.
 RACE_FLAG = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+# A package may need that long: those that play whole stories take minutes, and
+# several times as many on a busy machine. It ends what hangs, nothing else.
+TIMEOUT  ?= -timeout 40m
 SOURCES   = git ls-files --cached --others --exclude-standard
 # What generates files from what is in this repository. The catalog's data are
 # made from sources that are not, so they are not made again here.
@@ -54,16 +58,16 @@ test: test-core test-race test-rest coverage ## Run all tests and check the cove
 .PHONY: test-core
 test-core: ## Test the core packages and measure their coverage.
 	@mkdir -p build
-	$(TEST_ENV) $(GO) test -coverprofile=build/cover.out $(CORE_PKGS)
+	$(TEST_ENV) $(GO) test $(TIMEOUT) -coverprofile=build/cover.out $(CORE_PKGS)
 
 .PHONY: test-race
 test-race: ## Test the packages that start goroutines with the race detector.
 	@$(if $(RACE_FLAG),:,echo "no C compiler: the race detector is off")
-	$(if $(RACE_PKGS),$(TEST_ENV) $(GO) test $(RACE_FLAG) $(RACE_PKGS))
+	$(if $(RACE_PKGS),$(TEST_ENV) $(GO) test $(TIMEOUT) $(RACE_FLAG) $(RACE_PKGS))
 
 .PHONY: test-rest
 test-rest: ## Test everything else.
-	$(TEST_ENV) $(GO) test $(REST_PKGS)
+	$(TEST_ENV) $(GO) test $(TIMEOUT) $(REST_PKGS)
 
 .PHONY: coverage
 coverage: ## Print the coverage of the core as test-core left it; fail below the bound.
@@ -92,6 +96,10 @@ fmt: ## Format Go, CUE and Rego files.
 bench: ## Run the benchmarks, write build/bench.json, compare with the merge base (BENCH="-only policy").
 	$(GO) run ./test/tools/bench $(BENCH)
 
+.PHONY: bench-conftest
+bench-conftest: ## Compare reeve check with conftest on the same rules, write build/bench-conftest.json (CONFTEST="-rounds 10").
+	$(GO) run ./test/tools/versus $(CONFTEST)
+
 .PHONY: generate
 generate: ## Write everything that is generated: JSON schemas, references, CUE made from CRDs.
 	$(GO) generate $(GENERATORS)
@@ -112,6 +120,7 @@ nightly: planted ## Run what is too long for each change: planted bugs, deaths a
 		$(TEST_ENV) $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname $$file)" </dev/null || exit 1; \
 	done
 	$(MAKE) bench BENCH="-rounds 10 $(BENCH)"
+	$(MAKE) bench-conftest CONFTEST="-rounds 10 $(CONFTEST)"
 
 .PHONY: planted
 planted: ## Plant known bugs one by one and fail unless the test named for each goes red.
