@@ -33,6 +33,16 @@ var ownDefaults []byte
 //go:embed defaults_gen.json
 var crdDefaults []byte
 
+// KindDefaults are the defaults of single objects by kind, as Karpenter's CRDs
+// have them. The result is shared and must not be changed.
+var KindDefaults = sync.OnceValues(func() (map[string]*Defaults, error) {
+	var kinds map[string]*Defaults
+	if err := json.Unmarshal(crdDefaults, &kinds); err != nil {
+		return nil, fmt.Errorf("defaults of the CRDs: %w", err)
+	}
+	return kinds, nil
+})
+
 // FleetDefaults are the defaults of a whole fleet: those of Reeve's settings
 // and, for each NodePool and EC2NodeClass, those of Karpenter's CRDs. The
 // result is shared and must not be changed.
@@ -41,9 +51,9 @@ var FleetDefaults = sync.OnceValues(func() (*Defaults, error) {
 	if err := json.Unmarshal(ownDefaults, fleet); err != nil {
 		return nil, fmt.Errorf("defaults of the settings: %w", err)
 	}
-	var kinds map[string]*Defaults
-	if err := json.Unmarshal(crdDefaults, &kinds); err != nil {
-		return nil, fmt.Errorf("defaults of the CRDs: %w", err)
+	kinds, err := KindDefaults()
+	if err != nil {
+		return nil, err
 	}
 	fleet.Properties["nodePools"].AdditionalProperties = kinds["NodePool"]
 	fleet.Properties["nodeClasses"].AdditionalProperties = kinds["EC2NodeClass"]

@@ -40,6 +40,9 @@ type Fleet struct {
 	Policy json.RawMessage
 	// Positions tell where each field of Document was written.
 	Positions Positions
+	// Warnings are what is allowed and likely a mistake, in order of their
+	// paths.
+	Warnings []Remark
 }
 
 // Mode says whether Reeve acts on its decisions.

@@ -39,6 +39,16 @@ func (p Path) String() string {
 	return b.String()
 }
 
+// Resource names the object that a path leads into, as findings do:
+// "NodePool/default". It is empty for everything that is no object.
+func (p Path) Resource() string {
+	kinds := map[string]string{"nodePools": "NodePool", "nodeClasses": "EC2NodeClass"}
+	if len(p) < 2 || kinds[p[0]] == "" {
+		return ""
+	}
+	return kinds[p[0]] + "/" + p[1]
+}
+
 // key is the path in the form that Positions is indexed by: an RFC 6901 JSON
 // pointer without the leading slash.
 func (p Path) key() string {

@@ -124,6 +124,9 @@ func TestABadCommitLeavesTheLastGoodFleetInForce(t *testing.T) {
 		{"a NodePool that names a missing EC2NodeClass", func(r *rig) map[string]string {
 			return r.edit(nodeClasses, "nodeClasses: default:", "nodeClasses: other:")
 		}, "REEVE-SPEC-001", nodePools + ":"},
+		{"a pool that turns static", func(r *rig) map[string]string {
+			return r.edit(nodePools, `limits: cpu:                  "200"`, "replicas: 2")
+		}, "REEVE-SPEC-001", nodePools + ":"},
 		{"decisions on the branch of the specs", func(r *rig) map[string]string {
 			return r.edit(clusterFile, `environment:       "production"`, "environment: \"production\"\n\tledger: branch: \"main\"")
 		}, "REEVE-SPEC-001", clusterFile + ":11:10"},
@@ -160,6 +163,26 @@ func TestABadCommitLeavesTheLastGoodFleetInForce(t *testing.T) {
 			r.finish()
 		})
 	}
+}
+
+func TestALikelyMistakeInTheSpecsIsAWarningInTheRecord(t *testing.T) {
+	r := started(t)
+	r.push("Keep drift for the night", map[string]string{
+		"clusters/myeks/more.cue": `package fleet
+
+nodePools: more: spec: {
+	template: nodePools.graviton.spec.template
+	disruption: {consolidateAfter: "1m", budgets: [{nodes: "0", reasons: ["Drifted"]}]}
+}
+`,
+	})
+	r.settle()
+	d := r.last(decision.Accept)
+	if len(d.Verdict.Warnings) == 0 || !strings.Contains(d.Verdict.Warnings[0].Message, "no budget limits Empty or Underutilized") ||
+		d.Verdict.Warnings[0].Resource != "NodePool/more" {
+		t.Errorf("warnings %+v", d.Verdict.Warnings)
+	}
+	r.finish()
 }
 
 func TestACommitCannotLoosenTheRuleThatStopsIt(t *testing.T) {

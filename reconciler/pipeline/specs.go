@@ -145,6 +145,12 @@ func (j *Judgement) load(ctx context.Context, c Candidate) error {
 			Remediation: "leave cluster.ledger.branch out, or name a branch of its own",
 		})
 	}
+	for _, r := range fleet.Transition(c.Previous, f) {
+		d.Verdict.Violations = append(d.Verdict.Violations, remark(f, r, "error", "The specs cannot follow those in force"))
+	}
+	for _, r := range f.Warnings {
+		d.Verdict.Warnings = append(d.Verdict.Warnings, remark(f, r, "warning", "The specs are likely not meant like this"))
+	}
 	judge, err := policy.New(bundle(f.Policy), policy.Options{Given: c.Given})
 	if err != nil {
 		return j.violate(err)
@@ -153,6 +159,18 @@ func (j *Judgement) load(ctx context.Context, c Candidate) error {
 	d.Inputs.Policies = judge.Digest()
 	j.Fleet, j.Judge = f, judge
 	return nil
+}
+
+// remark is a remark about a fleet as a finding.
+func remark(f *fleet.Fleet, r fleet.Remark, severity, title string) decision.Finding {
+	out := decision.Finding{
+		Rule: RuleSpec, Severity: severity, Title: title, Message: r.Message,
+		Resource: r.Path.Resource(), Path: r.Path, Remediation: r.Hint,
+	}
+	if at, ok := f.Positions.Find(r.Path); ok {
+		out.Position = &at
+	}
+	return out
 }
 
 // bundle makes the policies of the commit with the data of its fleet.

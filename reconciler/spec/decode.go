@@ -32,12 +32,15 @@ func decode(resp eval.Response, opts Options) (*fleet.Fleet, error) {
 	if err := complete(root); err != nil {
 		return nil, fmt.Errorf("defaults: %w", err)
 	}
-	d := &decoder{positions: positions, opts: opts}
+	d := &decoder{positions: positions, opts: opts, fallback: fleet.Position{File: clustersDir + "/" + opts.Cluster, Line: 1, Column: 1}}
 	checkFleet(root, opts.Cluster, d.add)
 	f := d.fleet(root)
 	if len(d.found) > 0 {
 		return nil, newError(d.found)
 	}
+	warnFleet(root, func(at fleet.Path, message, hint string) {
+		f.Warnings = append(f.Warnings, fleet.Remark{Path: at, Message: message, Hint: hint})
+	})
 	return f, nil
 }
 
@@ -61,6 +64,7 @@ func expand(t eval.Table) (fleet.Positions, error) {
 type decoder struct {
 	positions fleet.Positions
 	opts      Options
+	fallback  fleet.Position // for what has no position
 	found     []Diagnostic
 }
 
@@ -68,7 +72,7 @@ type decoder struct {
 func (d *decoder) add(at fleet.Path, message, hint string) {
 	pos, ok := d.positions.Find(at)
 	if !ok {
-		pos = fleet.Position{File: clustersDir + "/" + d.opts.Cluster, Line: 1, Column: 1}
+		pos = d.fallback
 	}
 	d.found = append(d.found, Diagnostic{Position: pos, Path: at, Message: message, Hint: hint})
 }

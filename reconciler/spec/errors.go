@@ -71,7 +71,7 @@ func (e *Error) Findings() []decision.Finding {
 			Severity:    "error",
 			Title:       "The specs cannot be used",
 			Message:     d.Message,
-			Resource:    resourceOf(d.Path),
+			Resource:    d.Path.Resource(),
 			Path:        d.Path,
 			Position:    &d.Position,
 			Remediation: d.Hint,
@@ -81,15 +81,6 @@ func (e *Error) Findings() []decision.Finding {
 }
 
 var _ port.Diagnosed = (*Error)(nil)
-
-// resourceOf names the object that a path leads into.
-func resourceOf(path fleet.Path) string {
-	kinds := map[string]string{"nodePools": "NodePool", "nodeClasses": "EC2NodeClass"}
-	if len(path) < 2 || kinds[path[0]] == "" {
-		return ""
-	}
-	return kinds[path[0]] + "/" + path[1]
-}
 
 // fromChild takes over what the child found.
 func fromChild(found []eval.Diagnostic) []Diagnostic {

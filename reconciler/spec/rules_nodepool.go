@@ -2,12 +2,11 @@ package spec
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
-	"github.com/robfig/cron/v3"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
@@ -53,18 +52,7 @@ func checkStatic(spec node, add adder) {
 func checkDisruption(d node, add adder) {
 	checkDuration(d.get("consolidateAfter"), add)
 	for _, b := range d.get("budgets").items() {
-		switch {
-		case b.has("schedule") && !b.has("duration"):
-			add(b.at("schedule"), "a schedule needs a duration", "say how long the budget holds after each start: duration: \"8h\"")
-		case b.has("duration") && !b.has("schedule"):
-			add(b.at("duration"), "a duration needs a schedule", "say when the budget starts to hold, as a cron line in UTC: schedule: \"0 9 * * mon-fri\"")
-		}
-		checkDuration(b.get("duration"), add)
-		if s := b.get("schedule"); s.exists() {
-			if _, err := cron.ParseStandard("TZ=UTC " + s.str()); err != nil {
-				add(s.path, fmt.Sprintf("%q is not a schedule: %v", s.str(), err), "write five fields: minute, hour, day of month, month, day of week (0-6 or sun-sat)")
-			}
-		}
+		checkBudget(b, add)
 	}
 }
 
@@ -125,45 +113,63 @@ func checkQualified(n node, add adder) {
 }
 
 func checkRequirement(r node, add adder) {
-	key, values := r.get("key"), r.get("values").items()
-	name := key.str()
+	checkKey(r, add)
+	checkValues(r, add)
+}
+
+// label is the label that a requirement is about, under its name of today.
+func label(r node) string {
+	name := r.get("key").str()
 	if n, ok := karpv1.NormalizedLabels[name]; ok {
-		name = n
+		return n
 	}
-	if why := restricted(name); why != "" {
+	return name
+}
+
+func checkKey(r node, add adder) {
+	key := r.get("key")
+	if why := restricted(label(r)); why != "" {
 		add(key.path, why, "")
 	}
 	checkQualified(key, add)
+}
+
+func checkValues(r node, add adder) {
+	values := r.get("values").items()
+	if !checkOperator(r, values, add) {
+		return
+	}
 	for _, v := range values {
 		for _, why := range validation.IsValidLabelValue(v.str()) {
 			add(v.path, fmt.Sprintf("%q is not a label value: %s", v.str(), why), "")
 		}
 	}
-	checkOperator(r, len(values), add)
-	checkKnownValues(r, name, add)
+	checkKnownValues(r, label(r), add)
 }
 
-// checkOperator holds that an operator has as many values as it needs.
-func checkOperator(r node, values int, add adder) {
+// checkOperator holds that an operator has as many values as it needs, and
+// says whether the values are worth a closer look.
+func checkOperator(r node, values []node, add adder) bool {
 	op := r.get("operator").str()
 	switch op {
 	case "In":
-		if values == 0 {
+		if len(values) == 0 {
 			add(r.path, "operator In needs at least one value", "")
 		}
-		if least, ok := r.get("minValues").integer(); ok && int64(values) < least {
-			add(r.at("minValues"), fmt.Sprintf("minValues is %d but there are %d values", least, values), "add values or lower minValues")
+		if least, ok := r.get("minValues").integer(); ok && int64(len(values)) < least {
+			add(r.at("minValues"), fmt.Sprintf("minValues is %d but there are %d values", least, len(values)), "add values or lower minValues")
 		}
 	case "Gt", "Lt", "Gte", "Lte":
-		if values != 1 {
-			add(r.path, fmt.Sprintf("operator %s needs exactly one value, not %d", op, values), "")
-			return
+		if len(values) != 1 {
+			add(r.path, fmt.Sprintf("operator %s needs exactly one value, not %d", op, len(values)), "")
+			return false
 		}
-		v := r.get("values").items()[0]
-		if n, err := strconv.Atoi(v.str()); err != nil || n < 0 {
-			add(v.path, fmt.Sprintf("operator %s needs a whole number that is not negative, not %q", op, v.str()), "")
+		if n, err := strconv.Atoi(values[0].str()); err != nil || n < 0 {
+			add(values[0].path, fmt.Sprintf("operator %s needs a whole number that is not negative, not %q", op, values[0].str()), "")
+			return false
 		}
 	}
+	return true
 }
 
 // checkKnownValues: where Karpenter knows all values of a label, one of them
@@ -179,8 +185,11 @@ func checkKnownValues(r node, name string, add adder) {
 	if good > 0 && int64(good) >= least {
 		return
 	}
-	names := known.UnsortedList()
-	slices.Sort(names)
 	add(r.at("values"), fmt.Sprintf("%d of these values can ever match %s, at least %d must", good, name, max(least, 1)),
-		"it takes "+strings.Join(names, ", "))
+		"it takes "+enumerate(known))
+}
+
+// enumerate lists the members of a set in order.
+func enumerate(set sets.Set[string]) string {
+	return strings.Join(sets.List(set), ", ")
 }

@@ -38,6 +38,12 @@ func TestRulesOfNodePools(t *testing.T) {
 			"spec.disruption.budgets.1.duration: a duration needs a schedule"}},
 		{"a schedule is one for cron", `{"spec":{"disruption":{"budgets":[{"schedule":"61 * * * *","duration":"8h"}]}}}`, []string{
 			`spec.disruption.budgets.0.schedule: "61 * * * *" is not a schedule: end of range (61) above maximum (59): 61`}},
+		{"a budget names some reason", `{"spec":{"disruption":{"budgets":[{"nodes":"1","reasons":[]},{"nodes":"1"},{"nodes":"1","reasons":["Empty"]}]}}}`, []string{
+			"spec.disruption.budgets.0.reasons: the list of reasons is empty, so this budget limits nothing"}},
+		{"a schedule comes", `{"spec":{"disruption":{"budgets":[{"schedule":"0 0 31 2 *","duration":"8h"},{"schedule":"0 0 29 2 *","duration":"8h"},{"schedule":"0 0 31 2 mon","duration":"8h"}]}}}`, []string{
+			`spec.disruption.budgets.0.schedule: "0 0 31 2 *" names a date that never comes`}},
+		{"a schedule is in UTC", `{"spec":{"disruption":{"budgets":[{"schedule":"CRON_TZ=UTC 0 9 * * *","duration":"8h"}]}}}`, []string{
+			`spec.disruption.budgets.0.schedule: "CRON_TZ=UTC 0 9 * * *" is not a schedule: budgets are in UTC and take no time zone`}},
 		{"durations fit into 64 bits", `{"spec":{"disruption":{"consolidateAfter":"9999999999999h"},"template":{"spec":{"expireAfter":"Never","terminationGracePeriod":"9999999999999h"}}}}`, []string{
 			`spec.disruption.consolidateAfter: "9999999999999h" is not a duration`,
 			`spec.template.spec.terminationGracePeriod: "9999999999999h" is not a duration`}},
@@ -68,6 +74,42 @@ func TestRulesOfNodePools(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			compareStarts(t, tc.want, faults(t, tc.document, checkNodePool))
+		})
+	}
+}
+
+func TestWarningsAboutNodePools(t *testing.T) {
+	budgets := func(b string) string { return `{"spec":{"disruption":{"budgets":[` + b + `]}}}` }
+	requirement := func(r string) string { return `{"spec":{"template":{"spec":{"requirements":[` + r + `]}}}}` }
+	const night = `"schedule":"0 22 * * *","duration":"8h"`
+	tests := []struct {
+		name, document string
+		want           []string
+	}{
+		{"no budget at all is meant", budgets(""), nil},
+		{"a budget for all reasons", budgets(`{"nodes":"10%"}`), nil},
+		{"all reasons at night only", budgets(`{"nodes":"0",` + night + `}`), nil},
+		{"each reason by itself", budgets(`{"nodes":"1","reasons":["Empty"]},{"nodes":"1","reasons":["Drifted"]},{"nodes":"1","reasons":["Underutilized"]}`), nil},
+		{"one reason only", budgets(`{"nodes":"1","reasons":["Empty"]}`), []string{
+			"spec.disruption.budgets: no budget limits Drifted or Underutilized"}},
+		{"one reason at night, another never", budgets(`{"nodes":"1","reasons":["Empty"]},{"nodes":"1","reasons":["Drifted"],` + night + `}`), []string{
+			"spec.disruption.budgets: no budget limits Underutilized",
+			"spec.disruption.budgets: outside of the schedules no budget limits Drifted"}},
+		{"each reason at some time", budgets(`{"nodes":"1","reasons":["Empty"],` + night + `},{"nodes":"1","reasons":["Drifted","Underutilized"],"schedule":"@daily","duration":"1h"}`), nil},
+		{"windows that meet", budgets(`{"nodes":"1","reasons":["Empty","Underutilized"]},{"nodes":"1","reasons":["Drifted"],"schedule":"@daily","duration":"24h"}`), nil},
+		{"windows that do not meet", budgets(`{"nodes":"1","reasons":["Empty","Underutilized"]},{"nodes":"1","reasons":["Drifted"],"schedule":"0 0 * * mon-fri","duration":"24h"}`), []string{
+			"spec.disruption.budgets: outside of the schedules no budget limits Drifted"}},
+		{"more nodes than a number holds", budgets(`{"nodes":"2147483647"},{"nodes":"2147483648"},{"nodes":"00000000000000000001"},{"nodes":"100%"},{"nodes":"99999999999999999999"}`), []string{
+			`spec.disruption.budgets.1.nodes: "2147483648" is more than a number of nodes can be`,
+			`spec.disruption.budgets.4.nodes: "99999999999999999999" is more than a number of nodes can be`}},
+		{"minValues counts different values", requirement(`{"key":"a","operator":"In","values":["x","x","y"],"minValues":3},{"key":"a","operator":"Exists","minValues":3}`), []string{
+			"spec.template.spec.requirements.0.minValues: minValues is 3 but only 2 of the values are different"}},
+		{"a value that no node can have", requirement(`{"key":"beta.kubernetes.io/arch","operator":"In","values":["amd64"]},{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot","Spot"]}`), []string{
+			`spec.template.spec.requirements.1.values.1: "Spot" is no value of karpenter.sh/capacity-type and is left out`}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			compareStarts(t, tc.want, faults(t, tc.document, warnNodePool))
 		})
 	}
 }

@@ -214,7 +214,7 @@ func TestVendoredSchemasComeFromTheBinary(t *testing.T) {
 		"clusters/blue/more.cue":           "package fleet\nnodePools: default: spec: wieght: 1\n",
 	})
 	_, err := load(t, fsys)
-	if err == nil || !strings.Contains(err.Error(), "clusters/blue/more.cue:2:27: nodePools.default.spec.wieght: field not allowed (did you mean weight?)") {
+	if err == nil || !strings.Contains(err.Error(), `clusters/blue/more.cue:2:27: nodePools.default.spec.wieght: field "wieght" is not allowed (did you mean weight?)`) {
 		t.Errorf("a weakened schema was used: %v", err)
 	}
 }
@@ -284,12 +284,12 @@ nodeClasses: default: spec: metadataOptions: httpTokens: "test"
 cluster: mode: "forced"
 helper: 1
 `}))
-	want := `clusters/blue/more.cue:3:27: nodePools.default.spec.weigth: field not allowed (did you mean weight?)
+	want := `clusters/blue/more.cue:3:27: nodePools.default.spec.weigth: field "weigth" is not allowed (did you mean weight?)
 clusters/blue/more.cue:4:43: nodePools.default.spec.template.spec.expireAfter: invalid value "1hr": it must be a duration such as "30s", "5m" or "720h", or "Never"
-clusters/blue/more.cue:5:12: nodePools.Upper: field not allowed (the name of a NodePool is lower case letters, digits, '-' and '.', at most 63 characters)
+clusters/blue/more.cue:5:12: nodePools.Upper: field "Upper" is not allowed (the name of a NodePool is lower case letters, digits, '-' and '.', at most 63 characters)
 clusters/blue/more.cue:6:46: nodeClasses.default.spec.metadataOptions.httpTokens: "test" is not one of "optional", "required"
 clusters/blue/more.cue:7:10: cluster.mode: "forced" is not one of "enforce", "observe"
-clusters/blue/more.cue:8:1: helper: field not allowed (the fields at the top are cluster, nodePools, nodeClasses, policy, exceptions; start the names of helpers with _)`
+clusters/blue/more.cue:8:1: helper: field "helper" is not allowed (the fields at the top are cluster, nodePools, nodeClasses, policy, exceptions; start the names of helpers with _)`
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -41,7 +41,7 @@ func evaluate(req Request) (resp Response, err error) {
 	for _, f := range req.Files {
 		e.files[f.Name] = f.Data
 	}
-	e.first = firstFile(req)
+	e.start = Position{File: firstFile(req), Line: 1, Column: 1}
 	e.inst = load.Instances([]string{"./" + e.dir}, &load.Config{
 		FS:         tree,
 		Dir:        "/",
@@ -55,10 +55,11 @@ func evaluate(req Request) (resp Response, err error) {
 
 // evaluation is the state of one call of evaluate.
 type evaluation struct {
-	dir   string // of the cluster
-	first string // some file of the cluster, for faults without any position
+	dir   string   // of the cluster
+	start Position // for faults without any position
 	files map[string][]byte
 	inst  *build.Instance
+	data  bool // what is judged is one object of plain data and no fleet
 
 	user cue.Value // what the repository says, without the schema
 	full cue.Value // user & #Fleet
@@ -166,7 +167,7 @@ func (e *evaluation) find(words string) Position {
 			return Position{File: name, Line: line, Column: len(before) - bytes.LastIndexByte(before, '\n')}
 		}
 	}
-	return Position{File: e.first, Line: 1, Column: 1}
+	return e.start
 }
 
 // brokenEvaluator turns a panic of the CUE library into a diagnostic: it is a

@@ -19,7 +19,7 @@ func (e *evaluation) hint(at Path, message string) string {
 	case strings.Contains(message, "required but not present"):
 		return "add it"
 	case strings.HasPrefix(message, "incompatible list lengths"):
-		return "two lists for one field, or a list that must not be empty"
+		return "there are two lists for one field"
 	case strings.Contains(message, "cycle"):
 		return "a value refers to itself without end"
 	}

@@ -36,7 +36,7 @@ func (e *evaluation) diagnostics(err error) []Diagnostic {
 	var ds []Diagnostic
 	for _, key := range order {
 		group := byPath[key]
-		at := unquote(group[0].Path())
+		at := e.pathOf(group[0])
 		for _, m := range plainMessages(group) {
 			ds = append(ds, Diagnostic{
 				Position: e.locate(at, m.text, group),
@@ -47,7 +47,24 @@ func (e *evaluation) diagnostics(err error) []Diagnostic {
 		}
 	}
 	ds = append(ds, e.typos(e.user, e.schemaValue, nil)...)
-	return sorted(withoutFollowUps(ds))
+	return named(sorted(withoutFollowUps(ds)))
+}
+
+// named puts the name of the field into messages that CUE words without.
+func named(ds []Diagnostic) []Diagnostic {
+	for i, d := range ds {
+		if len(d.Path) == 0 {
+			continue
+		}
+		field := strconv.Quote(d.Path[len(d.Path)-1])
+		switch {
+		case d.Message == notAllowed:
+			ds[i].Message = "field " + field + " is not allowed"
+		case strings.HasPrefix(d.Message, "field is required"):
+			ds[i].Message = "field " + field + " is required"
+		}
+	}
+	return ds
 }
 
 // sorted puts diagnostics in order and removes repeated ones.
@@ -162,6 +179,15 @@ func (e *evaluation) typos(user, schema cue.Value, at Path) []Diagnostic {
 
 const notAllowed = "field not allowed"
 
+// pathOf is the path of the field that an error is about.
+func (e *evaluation) pathOf(err cueerrors.Error) Path {
+	parts := err.Path()
+	if e.data && len(parts) > 0 && strings.HasPrefix(parts[0], "#") {
+		parts = parts[1:] // the definition of the kind
+	}
+	return unquote(parts)
+}
+
 // unquote makes a Path of the path of a CUE error.
 func unquote(parts []string) Path {
 	out := make(Path, 0, len(parts))
@@ -204,7 +230,7 @@ func (e *evaluation) locate(at Path, message string, group []cueerrors.Error) Po
 	if len(fromError) > 0 {
 		return fromError[0]
 	}
-	return Position{File: e.first, Line: 1, Column: 1}
+	return e.start
 }
 
 // firstIn is the first of places that the error names too, or else the first.
@@ -244,6 +270,8 @@ func (e *evaluation) lookup(at Path) []Position {
 // selector names a field as the paths of errors do.
 func (e *evaluation) selector(name string) cue.Selector {
 	switch {
+	case e.data:
+		return cue.Str(name)
 	case definition.MatchString(name):
 		return cue.Def(name)
 	case hidden.MatchString(name):
@@ -309,12 +337,10 @@ func plainMessages(group []cueerrors.Error) []message {
 	return messages(append(bounds, others...))
 }
 
-// misfit says that a value does not satisfy a bound.
-func misfit(value, constraint string) string {
-	return fmt.Sprintf("invalid value %s: %s", value, bound(constraint))
-}
-
 func messages(texts []string) []message {
+	for i, t := range texts {
+		texts[i] = plainer(t)
+	}
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	out := make([]message, len(texts))
@@ -330,46 +356,4 @@ func text(e cueerrors.Error) string {
 	full := strings.TrimPrefix(e.Error(), strings.Join(e.Path(), ".")+": ")
 	full = longValue.ReplaceAllString(full, "invalid value (does")
 	return packageSuffix.ReplaceAllString(filePosition.ReplaceAllString(full, ""), "$1")
-}
-
-// bound says in words what CUE writes as an operator.
-func bound(b string) string {
-	if rest, ok := strings.CutPrefix(b, "=~"); ok {
-		return "it must " + pattern(rest)
-	}
-	for _, op := range []struct{ sign, words string }{
-		{"!~", "it must not match "}, {"!=", "it must not be "},
-		{">=", "it must be at least "}, {"<=", "it must be at most "}, {">", "it must be more than "}, {"<", "it must be less than "},
-	} {
-		if rest, ok := strings.CutPrefix(b, op.sign); ok {
-			return op.words + rest
-		}
-	}
-	return "it must be " + b
-}
-
-// pattern says in words what a regular expression of the schemas accepts.
-func pattern(quoted string) string {
-	re, err := strconv.Unquote(quoted)
-	if err != nil {
-		return "match " + quoted
-	}
-	if words, ok := patterns[re]; ok {
-		return "be " + words
-	}
-	return "match " + re
-}
-
-// patterns are the regular expressions of the schemas that people meet most.
-var patterns = map[string]string{
-	`^(([0-9]+(s|m|h))+|Never)$`:                                        `a duration such as "30s", "5m" or "720h", or "Never"`,
-	`^([0-9]+(s|m|h))+$`:                                                `a duration such as "30s", "5m" or "720h"`,
-	`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`:                            `a duration such as "250ms", "10s" or "168h"`,
-	`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`:                         `hours and minutes such as "8h" or "1h30m"`,
-	`^((100|[0-9]{1,2})%|[0-9]+)$`:                                      `a whole number or a percentage such as "10%", in quotes`,
-	`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`:                     `a label value: letters, digits, "-", "_" and "."`,
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`: `a name in lower case: letters, digits, "-" and "."`,
-	`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$`:                                                                                       `a cron line of five fields, or @daily and the like`,
-	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`:                                                                `a quantity such as "500m", "10Gi" or 1000`,
-	`^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|[5][0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|[6][0-3][0-9]{3}|64000)G|([1-9]||[1-5][0-7]|58)Ti|([1-9]||[1-5][0-9]|6[0-3]|64)T)$`: `a size of a volume such as "100Gi", at most "64T"`,
 }

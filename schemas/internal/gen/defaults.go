@@ -17,7 +17,9 @@ func generateDefaults() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.file, err)
 		}
-		kinds[doc.kind] = defaultsOf(doc.root)
+		if d := defaultsOf(doc.root); d != nil {
+			kinds[doc.kind] = d
+		}
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -32,7 +32,7 @@ func TestWritingThenCheckingAgrees(t *testing.T) {
 
 func TestADocumentThatIsNoCRDIsRefused(t *testing.T) {
 	for _, doc := range []string{"}", "kind: ConfigMap", "kind: CustomResourceDefinition\nspec: {versions: [{name: v1}]}"} {
-		if src, err := generate("#X", []byte(doc)); err == nil {
+		if src, err := generate("fleet", "#X", []byte(doc)); err == nil {
 			t.Errorf("%q gave %s", doc, src)
 		}
 	}

@@ -1,6 +1,6 @@
-// Command gen writes the generated part of the schemas: the specs of NodePool
-// and EC2NodeClass in CUE, and their defaults, as the CRDs of the Karpenter provider module in
-// go.mod describe them.
+// Command gen writes the generated part of the schemas: the specs of NodePool,
+// EC2NodeClass and NodeClaim in CUE, and their defaults, as the CRDs of the
+// Karpenter provider module in go.mod describe them.
 //
 // Run it from the root of the repository: go run ./schemas/internal/gen.
 // With -check it writes nothing and fails when a file differs.
@@ -19,13 +19,15 @@ import (
 // target is one generated file.
 type target struct {
 	file       string // below the schemas directory
+	pkg        string // its CUE package
 	definition string // name of the CUE definition
 	crd        []byte
 }
 
 var targets = []target{
-	{"nodepool_gen.cue", "#KarpenterNodePoolSpec", apis.NodePoolCRD},
-	{"nodeclass_gen.cue", "#KarpenterEC2NodeClassSpec", apis.EC2NodeClassCRD},
+	{"nodepool_gen.cue", "fleet", "#KarpenterNodePoolSpec", apis.NodePoolCRD},
+	{"nodeclass_gen.cue", "fleet", "#KarpenterEC2NodeClassSpec", apis.EC2NodeClassCRD},
+	{"document/nodeclaim_gen.cue", "document", "#KarpenterNodeClaimSpec", apis.NodeClaimCRD},
 }
 
 func main() {
@@ -41,7 +43,7 @@ func main() {
 func run(dir string, check bool) error {
 	files := map[string][]byte{}
 	for _, t := range targets {
-		src, err := generate(t.definition, t.crd)
+		src, err := generate(t.pkg, t.definition, t.crd)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.file, err)
 		}
@@ -62,6 +64,9 @@ func run(dir string, check bool) error {
 
 func writeOrCompare(path string, want []byte, check bool) error {
 	if !check {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
 		return os.WriteFile(path, want, 0o644)
 	}
 	got, err := os.ReadFile(path)
