@@ -64,10 +64,9 @@ var (
 // ErrNotEmpty says that Init found something in the directory.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
-// Init writes a new fleet repository with one cluster into dir, which must not
-// exist or be empty but for .git. It returns the files it wrote, relative to
-// dir. When it fails it removes what it wrote; it never touches what was there.
-func Init(dir string, opts InitOptions) ([]string, error) {
+// Files are the files of a new fleet repository by name, with slashes: what Init
+// writes. The error says which of the options is not what it should be.
+func Files(opts InitOptions) (map[string][]byte, error) {
 	opts.defaults()
 	if !clusterName.MatchString(opts.Cluster) {
 		return nil, fmt.Errorf("init: %q is not the name of a cluster: letters, digits, '-' and '_', at most 100", opts.Cluster)
@@ -84,12 +83,23 @@ func Init(dir string, opts InitOptions) ([]string, error) {
 			return nil, fmt.Errorf("init: %q is not a %s such as %q", o.value, o.what, o.like)
 		}
 	}
-	if dir == "" {
-		return nil, errors.New("init: no directory is named; write . for the present one")
-	}
 	files, err := newRepository(opts)
 	if err != nil {
 		return nil, fmt.Errorf("init: %w", err)
+	}
+	return files, nil
+}
+
+// Init writes a new fleet repository with one cluster into dir, which must not
+// exist or be empty but for .git. It returns the files it wrote, relative to
+// dir. When it fails it removes what it wrote; it never touches what was there.
+func Init(dir string, opts InitOptions) ([]string, error) {
+	files, err := Files(opts)
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		return nil, errors.New("init: no directory is named; write . for the present one")
 	}
 	if err := empty(dir); err != nil {
 		return nil, fmt.Errorf("init %s: %w", dir, err)
