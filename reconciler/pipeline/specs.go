@@ -215,7 +215,7 @@ func (j *Judgement) judge(ctx context.Context, c Candidate) error {
 	d.Proposal.Spec.Changes, d.Proposal.Spec.Policies = diff.Resources, diff.PolicyChanges()
 	input := policy.NewSpecInput(j.Fleet, c.Previous, diff, c.Now)
 	for _, q := range j.judges(c) {
-		res, err := q.engine.Spec(ctx, policy.Case{Fleet: q.fleet, Now: c.Now}, input)
+		res, err := q.engine.Spec(ctx, policy.Case{Fleet: q.fleet, Now: c.Now, Former: q.former}, input)
 		if err != nil {
 			return err
 		}
@@ -231,17 +231,19 @@ func (j *Judgement) judge(ctx context.Context, c Candidate) error {
 type question struct {
 	engine *policy.Engine
 	fleet  *fleet.Fleet
+	// former says that the exceptions are those in force.
+	former bool
 }
 
 // judges are those who must allow the commit. For the policies in force only
 // the exceptions in force hold: a commit that could bring its own would be its
 // own judge.
 func (j *Judgement) judges(c Candidate) []question {
-	out := []question{{j.Judge, j.Fleet}}
+	out := []question{{engine: j.Judge, fleet: j.Fleet}}
 	if c.Judge != nil {
 		before := *j.Fleet
 		before.Exceptions = c.Previous.Exceptions
-		out = append(out, question{c.Judge, &before})
+		out = append(out, question{engine: c.Judge, fleet: &before, former: true})
 	}
 	return out
 }

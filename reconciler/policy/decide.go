@@ -34,6 +34,8 @@ type DecisionInput struct {
 	// Prices are USD per hour by instance type, zone and capacity type, for the
 	// launchable types of the claims. Policies always see an object.
 	Prices Prices `json:"prices,omitempty"`
+	// Costs is what the nodes that Reeve manages cost before the proposal.
+	Costs Costs `json:"costs"`
 	// Controller is where Reeve itself runs, if that is known.
 	Controller Controller `json:"controller"`
 	// Recent are the decisions of the last hour, oldest first.
@@ -42,6 +44,36 @@ type DecisionInput struct {
 
 // Prices are USD per hour by instance type, zone and capacity type.
 type Prices map[string]map[string]map[string]resources.Price
+
+// Costs are what nodes cost, in USD per hour, at the prices of their offerings.
+// A NodeClaim counts from its launch until a decision removes it or it is
+// deleted.
+type Costs struct {
+	// Fleet is the sum over all NodePools.
+	Fleet resources.Price `json:"fleet"`
+	// NodePools are the sums by NodePool; one without nodes is not in it.
+	NodePools map[string]resources.Price `json:"nodePools"`
+}
+
+// costs adds up what there is. Where the offering of a node is not among the
+// types, such as when there are none, it costs what it did at its launch.
+func costs(s *cluster.Snapshot, types *Types) Costs {
+	out := Costs{NodePools: map[string]resources.Price{}}
+	for _, n := range s.Nodes {
+		if n.Claim == nil || n.Deleting || n.Removing != "" {
+			continue
+		}
+		price, ok := types.price(n.Claim.InstanceType, n.Claim.Zone, n.Claim.CapacityType)
+		if !ok {
+			price = n.Claim.Price
+		}
+		if price > 0 {
+			out.Fleet += price
+			out.NodePools[n.Claim.NodePool] += price
+		}
+	}
+	return out
+}
 
 // Controller is where a replica of Reeve runs.
 type Controller struct {
@@ -79,7 +111,7 @@ type DecisionQuery struct {
 func NewDecisionQuery(p DecisionParts) (DecisionQuery, error) {
 	q := DecisionQuery{types: p.Types, in: DecisionInput{
 		Kind: p.Kind, Now: decision.Milliseconds(p.Snapshot.Time), Cluster: p.Fleet.Cluster,
-		Proposal: p.Proposal, Controller: p.Controller,
+		Proposal: p.Proposal, Costs: costs(p.Snapshot, p.Types), Controller: p.Controller,
 		Nodes: []*cluster.Node{}, Shapes: map[string]*cluster.Shape{},
 		Recent: append([]cluster.Recent{}, p.Snapshot.Recent...),
 	}}

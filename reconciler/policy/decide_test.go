@@ -12,6 +12,7 @@ import (
 	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
+	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
 var controllerLabels = map[string]string{"app.kubernetes.io/name": "reeve"}
@@ -195,6 +196,45 @@ func TestTheInputIsWhatItsTypeSays(t *testing.T) {
 	}
 }
 
+func TestTheInputHasWhatTheNodesCost(t *testing.T) {
+	node := func(name, pool string, price resources.Price, change func(*cluster.Node)) *cluster.Node {
+		n := &cluster.Node{Name: name, Claim: &cluster.Claim{Name: pool + "-" + name, NodePool: pool, Price: price}}
+		if change != nil {
+			change(n)
+		}
+		return n
+	}
+	s := (&cluster.Snapshot{Time: noon, Nodes: []*cluster.Node{
+		node("a", "default", 344_000_000, nil),
+		node("b", "default", 86_000_000, nil),
+		node("c", "gpu", 1_006_000_000, nil),
+		node("going", "default", 344_000_000, func(n *cluster.Node) { n.Deleting = true }),
+		node("chosen", "gpu", 344_000_000, func(n *cluster.Node) { n.Removing = "20260501T120000.000Z-x" }),
+		node("new", "fresh", 0, nil),
+		{Name: "not-ours"},
+	}}).Seal()
+	q, err := NewDecisionQuery(DecisionParts{Kind: decision.Interrupt, Fleet: newFleet(t, "x@v1"), Snapshot: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Costs{Fleet: 1_436_000_000, NodePools: map[string]resources.Price{"default": 430_000_000, "gpu": 1_006_000_000}}
+	if diff := cmp.Diff(want, q.Input().Costs); diff != "" {
+		t.Errorf("costs (-want +got):\n%s", diff)
+	}
+	list := someTypes()
+	for _, n := range s.Nodes[:2] {
+		n.Claim.InstanceType, n.Claim.Zone, n.Claim.CapacityType = list[0].Name, list[0].Offerings[0].Zone, list[0].Offerings[0].CapacityType
+	}
+	list[0].Offerings[0].Price = 500_000_000
+	if q, err = NewDecisionQuery(DecisionParts{Kind: decision.Interrupt, Fleet: newFleet(t, "x@v1"), Snapshot: s, Types: newTypes(t, list)}); err != nil {
+		t.Fatal(err)
+	}
+	want = Costs{Fleet: 2_006_000_000, NodePools: map[string]resources.Price{"default": 1_000_000_000, "gpu": 1_006_000_000}}
+	if diff := cmp.Diff(want, q.Input().Costs); diff != "" {
+		t.Errorf("costs at the prices of today (-want +got):\n%s", diff)
+	}
+}
+
 func TestAProposalWithoutItsListsIsAnError(t *testing.T) {
 	p := provision(pendingPods("default", nil, "a"), names(manyTypes(40)))
 	p.Lists = nil
@@ -212,7 +252,7 @@ func TestSchemasDescribeTheInputs(t *testing.T) {
 	for stage, fields := range map[Stage][]string{
 		StageSpec:     {"fleet", "previous", "diff", "now"},
 		StageOffering: {"nodePool", "nodeClass", "status", "instanceTypes"},
-		StageDecision: {"kind", "now", "cluster", "proposal", "nodes", "shapes", "prices", "controller", "recent"},
+		StageDecision: {"kind", "now", "cluster", "proposal", "nodes", "shapes", "prices", "costs", "controller", "recent"},
 	} {
 		var s struct {
 			Type       string

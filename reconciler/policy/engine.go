@@ -9,6 +9,10 @@ import (
 	"slices"
 	"time"
 
+	// Time zones have names in policies, and what a name means must not depend
+	// on whether the machine has a database of them.
+	_ "time/tzdata"
+
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"

@@ -147,25 +147,6 @@ func dataChanges(before, after json.RawMessage) ([]PolicyChange, error) {
 	return out, nil
 }
 
-// direction says whether a setting became looser. The settings are those of
-// the shipped policies (schemas/policy.cue).
-type direction func(before, after any) bool
-
-var directions = map[string]map[string]direction{
-	"amiPinning": {
-		"enabled": turnedOff, "environments": shrank, "maxAgeDays": raised,
-		"allow": func(a, b any) bool { return len(words(a)) > 0 && (len(words(b)) == 0 || shrank(b, a)) },
-	},
-	"instanceTypes": {
-		"enabled": turnedOff, "exclude": shrank, "excludeSizes": shrank, "excludeFamilies": shrank,
-		"gpu": func(a, b any) bool { return gpuRank(b) < gpuRank(a) },
-	},
-	"controllerPlacement": {"enabled": turnedOff},
-	"nodePoolLimits":      {"enabled": turnedOff, "resources": shrank},
-	"expireAfter":         {"enabled": turnedOff},
-	"freeze":              {"enabled": turnedOff, "kinds": shrank},
-}
-
 // dataLoosened says whether any setting of a member became looser. What is not
 // known may have.
 func dataLoosened(member string, a, b map[string]any) bool {
@@ -183,38 +164,6 @@ func dataLoosened(member string, a, b map[string]any) bool {
 	}
 	return false
 }
-
-func turnedOff(_, after any) bool { return after != true }
-
-// shrank says whether the list lost a word.
-func shrank(before, after any) bool { return !containsAll(words(after), words(before)) }
-
-func words(v any) []string {
-	list, _ := v.([]any)
-	var out []string
-	for _, e := range list {
-		out = append(out, fmt.Sprint(e))
-	}
-	return out
-}
-
-// raised says whether a limit went up or away.
-func raised(before, after any) bool {
-	if before == nil {
-		return false
-	}
-	x, ok1 := before.(json.Number)
-	y, ok2 := after.(json.Number)
-	if !ok1 || !ok2 {
-		return true
-	}
-	a, err1 := x.Int64()
-	b, err2 := y.Int64()
-	return err1 != nil || err2 != nil || b > a
-}
-
-// gpuRank orders the words of instanceTypes.gpu by how strict they are.
-func gpuRank(v any) int { return slices.Index([]string{"allow", "on-request", "never"}, fmt.Sprint(v)) }
 
 // judgeChanges finds kinds that newly go ahead without a verdict.
 func judgeChanges(a, b fleet.JudgeSettings) []PolicyChange {

@@ -53,8 +53,17 @@ const (
 	RuleVersion = "REEVE-REGO-002"
 	// RuleVerdict is the id of a finding that stands for a missing verdict.
 	RuleVerdict = "REEVE-REGO-003"
+	// RuleStrict is the id of the warning about rules for conftest that strict
+	// mode would refuse.
+	RuleStrict = "REEVE-REGO-004"
 	// RuleException is the id of the warning about an expired exception.
 	RuleException = "REEVE-EXC-001"
+	// RuleExceptionRule is the id of the warning about an exception to a rule
+	// that there is not.
+	RuleExceptionRule = "REEVE-EXC-002"
+	// RuleExceptionResource is the id of the warning about an exception for an
+	// object that is not in the fleet.
+	RuleExceptionResource = "REEVE-EXC-003"
 )
 
 // Case is what a judgement is about and when: it gives findings their positions
@@ -67,6 +76,10 @@ type Case struct {
 	Now time.Time
 	// Round counts from zero how often the proposal was judged before.
 	Round int
+	// Former says that the exceptions of the fleet are those of the fleet
+	// before, as for the policies in force that judge a commit: nothing is said
+	// of exceptions themselves then, which the commit may have put right.
+	Former bool
 }
 
 // Result is what one stage says.

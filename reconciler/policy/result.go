@@ -117,42 +117,6 @@ func pathOf(resource string) fleet.Path {
 	return nil
 }
 
-// exceptionFor is the first exception in force for the rule and one of the
-// resources.
-func exceptionFor(c Case, rule string, resources ...string) *fleet.Exception {
-	if c.Fleet == nil {
-		return nil
-	}
-	for i := range c.Fleet.Exceptions {
-		ex := &c.Fleet.Exceptions[i]
-		if ex.Rule == rule && !ex.Expired(c.Now) && slices.Contains(resources, ex.Resource) {
-			return ex
-		}
-	}
-	return nil
-}
-
-// expired are warnings about exceptions that no longer hold.
-func expired(c Case) []decision.Finding {
-	if c.Fleet == nil {
-		return nil
-	}
-	var out []decision.Finding
-	for i, ex := range c.Fleet.Exceptions {
-		if !ex.Expired(c.Now) {
-			continue
-		}
-		path := fleet.Path{"exceptions", fmt.Sprint(i)}
-		out = append(out, decision.Finding{
-			Rule: RuleException, Severity: severityWarning, Title: "An exception has expired",
-			Message:  fmt.Sprintf("the exception to %s for %s expired on %s and no longer holds", ex.Rule, ex.Resource, ex.Expires.UTC().Format("2006-01-02 15:04 MST")),
-			Resource: ex.Resource, Path: path, Position: find(c, path),
-			Remediation: fmt.Sprintf("Remove it, or ask %s whether it is still needed.", ex.Owner),
-		})
-	}
-	return out
-}
-
 // failureFinding stands for a missing verdict.
 func failureFinding(q *question, f Failure) decision.Finding {
 	out := decision.Finding{

@@ -37,7 +37,7 @@ func NewSpecInput(next, previous *fleet.Fleet, diff Diff, now time.Time) SpecInp
 
 // Spec judges a fleet: the rules of reeve.spec on the whole, and those of
 // package main on each NodePool and EC2NodeClass. Its warnings name exceptions
-// that have expired and files in old syntax. The error is that of ctx.
+// that lift nothing and files in old syntax. The error is that of ctx.
 func (e *Engine) Spec(ctx context.Context, c Case, in SpecInput) (Result, error) {
 	input, digest, err := encodeInput(in)
 	if err != nil {
@@ -57,7 +57,7 @@ func (e *Engine) Spec(ctx context.Context, c Case, in SpecInput) (Result, error)
 		return Result{}, err
 	}
 	r := e.result(c, q, a)
-	r.Warnings = append(append(expired(c), e.warnings...), r.Warnings...)
+	r.Warnings = append(append(e.exceptionFindings(c), e.warnings...), r.Warnings...)
 	return r, nil
 }
 

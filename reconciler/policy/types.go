@@ -204,6 +204,19 @@ func (t *Types) Prices(names []string) Prices {
 	return out
 }
 
+// price is that of one offering; a nil Types has none.
+func (t *Types) price(name, zone, capacityType string) (resources.Price, bool) {
+	if t == nil {
+		return 0, false
+	}
+	for _, o := range t.list[name].Offerings {
+		if o.Zone == zone && o.CapacityType == capacityType {
+			return o.Price, true
+		}
+	}
+	return 0, false
+}
+
 func (it *InstanceType) prices() map[string]map[string]resources.Price {
 	out := map[string]map[string]resources.Price{}
 	for _, o := range it.Offerings {

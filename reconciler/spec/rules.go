@@ -33,6 +33,7 @@ func checkFleet(root node, cluster string, add adder) {
 	for _, c := range classes.fields() {
 		checkNodeClass(c.get("spec"), add)
 	}
+	checkPolicy(root.get("policy"), add)
 	checkExceptions(root.get("exceptions"), add)
 }
 

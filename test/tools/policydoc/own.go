@@ -32,6 +32,14 @@ var own = []ownRule{
 	{policy.RuleVerdict, "all", "deny", "A policy gave no verdict",
 		"An evaluation failed, took longer than `cluster.judge.deadline` or too much memory, or was undefined. That denies, except for the kinds of\n" +
 			"decision in `cluster.judge.failOpen`, for which it is a warning."},
+	{policy.RuleStrict, "all", "warn", "Rules for conftest are written loosely",
+		"OPA's strict mode refuses what conftest takes, such as a variable that is assigned and not used. In files of package main, and in\n" +
+			"those in the syntax before Rego v1, it is a warning; everywhere else it is REEVE-REGO-001."},
 	{policy.RuleException, "spec", "warn", "An exception has expired",
 		"It lifts nothing any more. Remove it, or renew it in a commit that says why."},
+	{policy.RuleExceptionRule, "spec", "warn", "An exception is to no rule",
+		"No policy of the fleet has a rule of that id, so the exception lifts nothing. Most often the id is misspelled, or the rule is gone."},
+	{policy.RuleExceptionResource, "spec", "warn", "An exception is for no object",
+		"The NodePool, EC2NodeClass or cluster that the exception names is not in the fleet. Nodes, NodeClaims and pods are not looked for:\n" +
+			"they come and go."},
 }
