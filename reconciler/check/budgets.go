@@ -70,7 +70,8 @@ func Budgets(ctx context.Context, o BudgetOptions) ([]report.BudgetWeek, error) 
 }
 
 // changedBudgets are the weeks of NodePools whose budgets are not those of the
-// base, as they will be.
+// base, as they will be. Of a new NodePool they are told when they leave a
+// reason unlimited.
 func changedBudgets(base, head *fleet.Fleet, now time.Time) ([]report.BudgetWeek, error) {
 	out := []report.BudgetWeek{}
 	for _, np := range head.NodePools {
@@ -82,7 +83,9 @@ func changedBudgets(base, head *fleet.Fleet, now time.Time) ([]report.BudgetWeek
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, *w)
+		if was != nil || len(w.Gaps()) > 0 {
+			out = append(out, *w)
+		}
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -122,9 +123,16 @@ func fieldChanges(base, head *fleet.Fleet) ([]report.FieldChange, error) {
 		if err != nil {
 			return nil, err
 		}
-		same := hashOf(base, kind, name) == hashOf(head, kind, name)
+		h, err := newHasher(base, kind, at)
+		if err != nil {
+			return nil, err
+		}
 		for _, f := range fields {
-			out = append(out, fieldChange(head, c.Resource, kind, len(at), f, same))
+			fc, err := fieldChange(head, c.Resource, kind, len(at), f, h)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, fc)
 		}
 	}
 	return out, nil
@@ -139,16 +147,22 @@ func wholeChange(head *fleet.Fleet, c decision.Change, kind string, at fleet.Pat
 	return out
 }
 
-func fieldChange(head *fleet.Fleet, resource, kind string, depth int, f policy.FieldChange, same bool) report.FieldChange {
+func fieldChange(head *fleet.Fleet, resource, kind string, depth int, f policy.FieldChange, h *hasher) (report.FieldChange, error) {
 	field := slices.Clone(f.Path[depth:])
 	e := effectOf(kind, field)
-	if e.hash && same {
-		e = sameHash
+	if e.hash {
+		moves, err := h.moves(field, f.To)
+		if err != nil {
+			return report.FieldChange{}, fmt.Errorf("%s: hash: %w", resource, err)
+		}
+		if !moves {
+			e = sameHash
+		}
 	}
 	return report.FieldChange{
 		Op: "change", Resource: resource, Field: field.String(), From: f.From, To: f.To,
 		Effect: e.class, Why: e.why, Position: position(head, f.Path),
-	}
+	}, nil
 }
 
 func position(f *fleet.Fleet, at fleet.Path) *fleet.Position {
@@ -157,20 +171,4 @@ func position(f *fleet.Fleet, at fleet.Path) *fleet.Position {
 		return nil
 	}
 	return &p
-}
-
-// hashOf is Karpenter's hash of an object, as it stands in the annotation that
-// drift is seen by. Objects without one have the same.
-func hashOf(f *fleet.Fleet, kind, name string) string {
-	switch kind {
-	case "NodePool":
-		if np := f.NodePool(name); np != nil {
-			return np.Hash()
-		}
-	case "EC2NodeClass":
-		if class := f.NodeClass(name); class != nil {
-			return class.Hash(nil)
-		}
-	}
-	return ""
 }

@@ -42,15 +42,26 @@ type BudgetRun struct {
 	Unlimited bool `json:"unlimited,omitempty"`
 }
 
+// maxGaps is how many times of one reason are told.
+const maxGaps = 5
+
 // Gaps are sentences about the times in which a reason is unlimited: budgets
-// only ever restrict, so that is seldom meant.
+// only ever restrict, so that is seldom meant. Of each reason the first five
+// are told, and how many more there are.
 func (b *BudgetWeek) Gaps() []string {
 	var out []string
 	for _, r := range b.Reasons {
+		n := 0
 		for _, run := range r.Runs {
-			if run.Unlimited {
+			if !run.Unlimited {
+				continue
+			}
+			if n++; n <= maxGaps {
 				out = append(out, fmt.Sprintf("%s is unlimited %s: no active budget covers it", r.Reason, b.when(run)))
 			}
+		}
+		if n > maxGaps {
+			out = append(out, fmt.Sprintf("%s is unlimited at %s of this week", r.Reason, count(n-maxGaps, "more time", "more times")))
 		}
 	}
 	return out

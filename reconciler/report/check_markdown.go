@@ -107,7 +107,8 @@ func (m *markdown) change(cc *ClusterCheck) {
 	m.policies(ch.Policies)
 	m.choices(ch.Choices)
 	if len(ch.Budgets) > 0 {
-		m.heading(4, "Disruption budgets that change, as they will be")
+		m.line("")
+		m.line("#### Disruption budgets that change, as they will be")
 		for i := range ch.Budgets {
 			m.week(&ch.Budgets[i])
 		}

@@ -19,6 +19,7 @@ type (
 	}
 	sarifRun struct {
 		Tool       sarifTool     `json:"tool"`
+		Language   string        `json:"language"`
 		ColumnKind string        `json:"columnKind"`
 		Results    []sarifResult `json:"results"`
 	}
@@ -28,6 +29,7 @@ type (
 	sarifDriver struct {
 		Name           string      `json:"name"`
 		InformationURI string      `json:"informationUri"`
+		Language       string      `json:"language"`
 		Rules          []sarifRule `json:"rules"`
 	}
 	sarifRule struct {
@@ -81,6 +83,7 @@ type (
 
 const (
 	sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+	language    = "en-US"
 	homepage    = "https://github.com/reeve-project/reeve"
 	rulesPage   = homepage + "/blob/main/docs/reference/policy-rules.md"
 	// fingerprintKey names the way in which a fingerprint is made, so that
@@ -94,8 +97,8 @@ const (
 func CheckSARIF(w io.Writer, c *Check) error {
 	all := c.findings()
 	run := sarifRun{
-		Tool:       sarifTool{sarifDriver{Name: "reeve", InformationURI: homepage, Rules: []sarifRule{}}},
-		ColumnKind: "unicodeCodePoints", Results: []sarifResult{},
+		Tool:     sarifTool{sarifDriver{Name: "reeve", InformationURI: homepage, Language: language, Rules: []sarifRule{}}},
+		Language: language, ColumnKind: "unicodeCodePoints", Results: []sarifResult{},
 	}
 	var ids []string
 	for i := range all {
