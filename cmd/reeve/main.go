@@ -60,7 +60,8 @@ Every command exits with 0 when all is well, 1 when something was found, and
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(demoCommand(), initCommand(), importCommand(), renderCommand(), checkCommand(), catalogCommand(),
+	cmd.AddCommand(demoCommand(), initCommand(), importCommand(), renderCommand(),
+		checkCommand(), budgetsCommand(), catalogCommand(),
 		logCommand(), showCommand(), explainCommand(), verifyCommand(), replayCommand(), versionCommand())
 	return cmd
 }

@@ -26,8 +26,8 @@ var (
 )
 
 const (
-	pools  = "clusters/blue/nodepools.cue"
-	policy = "clusters/blue/policy.cue"
+	pools      = "clusters/blue/nodepools.cue"
+	policyFile = "clusters/blue/policy.cue"
 )
 
 // newFleet is the directory of a new fleet of the cluster blue.
@@ -280,7 +280,7 @@ func TestFindingsNameTheField(t *testing.T) {
 
 func TestExclusionsNameTheirTypes(t *testing.T) {
 	dir := newFleet(t)
-	write(t, dir, policy, `package fleet
+	write(t, dir, policyFile, `package fleet
 
 policy: instanceTypes: exclude: ["c7i.*", "m7i.large"]
 `)
@@ -293,7 +293,7 @@ policy: instanceTypes: exclude: ["c7i.*", "m7i.large"]
 		if x.Rule != "REEVE-TYPE-001" || x.NodePool != "default" || x.Types.List != "" || x.Types.Count != len(x.Types.Names) {
 			t.Errorf("exclusion %+v", x)
 		}
-		if want := (fleet.Position{File: policy, Line: 3}); x.Position == nil || x.Position.File != want.File || x.Position.Line != want.Line {
+		if want := (fleet.Position{File: policyFile, Line: 3}); x.Position == nil || x.Position.File != want.File || x.Position.Line != want.Line {
 			t.Errorf("position %v, want %v", x.Position, want)
 		}
 	}

@@ -35,36 +35,26 @@ const (
 	RuleSpotTypes = "REEVE-CATALOG-004"
 )
 
-// spotTypes is how many instance types it takes to replace a spot node by a
-// cheaper spot node (Karpenter: pkg/controllers/disruption,
-// MinInstanceTypesForSpotToSpotConsolidation).
-const spotTypes = 15
-
 // offerings adds what the offering stage says of each NodePool, and what it
 // leaves to choose from, on the catalog that is built in and as if there were a
 // subnet in every zone.
-func offerings(ctx context.Context, out *report.ClusterCheck, f *fleet.Fleet, o Options) error {
+func (j *judged) offerings(ctx context.Context, now time.Time) error {
+	f, out := j.fleet, &j.check
 	data, err := catalog.Embedded(f.Cluster.Region)
 	if err != nil {
 		out.Warnings = append(out.Warnings, at(f, decision.Finding{
-			Rule: RuleNotChecked, Severity: "warning", Resource: "Cluster/" + f.Cluster.Name, Path: fleet.Path{"cluster", "region"},
+			Rule: RuleNotChecked, Severity: "warning", Title: titleNotChecked,
+			Resource: "Cluster/" + f.Cluster.Name, Path: fleet.Path{"cluster", "region"},
 			Message:     "instance types were not checked: " + err.Error(),
 			Remediation: "The reconciler reads types and prices from AWS; this check only knows the regions that are built in.",
 		}))
 		return nil
 	}
-	rego, err := pipeline.PolicyFiles(o.Files)
-	if err != nil {
-		return nil // already a violation
-	}
-	judge, err := pipeline.NewJudge(f, rego, nil)
-	if err != nil {
-		return nil // already a violation
-	}
-	found, err := pipeline.NewWorld(f, judge, data, everywhere(f, data, o.Now)).Offerings(ctx)
+	found, err := pipeline.NewWorld(f, j.judge, data, everywhere(f, data, now)).Offerings(ctx)
 	if err != nil {
 		return err
 	}
+	j.data, j.found = data, found
 	out.Exclusions = append(out.Exclusions, found.Exclusions...)
 	out.Violations = append(out.Violations, found.Violations...)
 	out.Warnings = append(out.Warnings, found.Warnings...)
@@ -120,10 +110,10 @@ func (c *choice) findings(out *report.ClusterCheck) {
 			f.Path = append(f.Path, c.minValues(s.Key)...)
 			out.Warnings = append(out.Warnings, at(c.fleet, f))
 		}
-	case c.before.Spot >= spotTypes && c.after.Spot < spotTypes:
+	case c.before.Spot >= report.SpotTypes && c.after.Spot < report.SpotTypes:
 		out.Warnings = append(out.Warnings, c.finding(RuleSpotTypes, "warning",
 			fmt.Sprintf("policy leaves %d of %d instance types that can be bought as spot: a spot node is only replaced by a cheaper one while there are %d to choose from",
-				c.after.Spot, c.before.Spot, spotTypes), c.remedy("Widen the requirements of the NodePool")))
+				c.after.Spot, c.before.Spot, report.SpotTypes), c.remedy("Widen the requirements of the NodePool")))
 	}
 }
 
@@ -190,9 +180,19 @@ func (c *choice) minValues(key string) fleet.Path {
 	return nil
 }
 
+// The titles of the rules, as the reference has them.
+const titleNotChecked = "Instance types were not checked"
+
+var titles = map[string]string{
+	RuleNotChecked: titleNotChecked,
+	RuleNoType:     "No instance type is left",
+	RuleMinValues:  "There are fewer values than minValues",
+	RuleSpotTypes:  "Too few spot types",
+}
+
 func (c *choice) finding(rule, severity, message, remediation string) decision.Finding {
 	return at(c.fleet, decision.Finding{
-		Rule: rule, Severity: severity, Message: message, Remediation: remediation,
+		Rule: rule, Severity: severity, Title: titles[rule], Message: message, Remediation: remediation,
 		Resource: "NodePool/" + c.after.NodePool,
 		Path:     fleet.Path{"nodePools", c.after.NodePool, "spec", "template", "spec", "requirements"},
 	})

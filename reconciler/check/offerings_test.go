@@ -32,7 +32,7 @@ func TestANodePoolWithoutATypeIsAnError(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := newFleet(t)
 			requirement(t, dir, tc.requirement)
-			write(t, dir, policy, "package fleet\n\n"+tc.policy+"\n")
+			write(t, dir, policyFile, "package fleet\n\n"+tc.policy+"\n")
 			got := checkOne(t, dir)
 			wantSeen(t, "violations", got.Violations, seen{RuleNoType, "NodePool/default", pools, line(t, dir, pools, "requirements: [")})
 			wantSeen(t, "warnings", got.Warnings)
@@ -86,7 +86,7 @@ func TestTooFewValuesForMinValuesIsAWarning(t *testing.T) {
 				text = strings.Replace(text, `"c7i"]`, `"c7i", "c99"]`, 1)
 			}
 			requirement(t, dir, text)
-			write(t, dir, policy, "package fleet\n\npolicy: instanceTypes: exclude: "+tc.policy+"\n")
+			write(t, dir, policyFile, "package fleet\n\npolicy: instanceTypes: exclude: "+tc.policy+"\n")
 			got := checkOne(t, dir)
 			wantSeen(t, "violations", got.Violations)
 			if tc.message == "" {
@@ -105,7 +105,7 @@ func TestTooFewSpotTypesIsAWarning(t *testing.T) {
 	dir := newFleet(t)
 	change(t, dir, pools, `values: ["on-demand"]`, `values: ["spot"]`)
 	requirement(t, dir, `{key: "karpenter.k8s.aws/instance-family", operator: "In", values: ["c6i", "c7i"]}`)
-	write(t, dir, policy, `package fleet
+	write(t, dir, policyFile, `package fleet
 
 policy: instanceTypes: exclude: ["c7i.*"]
 `)

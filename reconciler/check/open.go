@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/reeve-project/reeve/reconciler/gitrepo"
@@ -19,34 +20,96 @@ type Target struct {
 	// Rev of Repo, HEAD when empty.
 	Rev      string
 	Clusters []string
+	// Base is the revision to compare with, empty for none: of Repo, or of the
+	// repository whose work tree Path is in.
+	Base string
+	// FailOnWarn makes warnings fail the check.
+	FailOnWarn bool
 }
 
 // Open checks a target; see Run.
 func Open(ctx context.Context, t Target, now time.Time) (*report.Check, error) {
-	o := Options{Clusters: t.Clusters, Now: now}
+	o, err := openTarget(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer o.close()
+	o.Now = now
+	return Run(ctx, o.Options)
+}
+
+// opened are the options of a target, and what to close when it is done with.
+type opened struct {
+	Options
+	close func()
+}
+
+func openTarget(ctx context.Context, t Target) (*opened, error) {
 	switch {
 	case t.Repo != "" && t.Path != "":
 		return nil, errors.New("give either a PATH or --repo, not both")
 	case t.Rev != "" && t.Repo == "":
 		return nil, errors.New("--rev needs --repo: the repository that the revision is in")
 	case t.Repo != "":
-		files, commit, err := atRevision(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		o.Source, o.Commit, o.Files = t.Repo+"@"+commit[:min(12, len(commit))], commit, files
+		return openRevision(ctx, t)
 	default:
-		if t.Path == "" {
-			t.Path = "."
-		}
-		root, err := os.OpenRoot(t.Path)
-		if err != nil {
-			return nil, unreadable(t.Path, err)
-		}
-		defer root.Close()
-		o.Source, o.Files = t.Path, root.FS()
+		return openPath(t)
 	}
-	return Run(ctx, o)
+}
+
+// openPath reads the files as they are on disk, and the base from the
+// repository around them.
+func openPath(t Target) (*opened, error) {
+	if t.Path == "" {
+		t.Path = "."
+	}
+	root, err := os.OpenRoot(t.Path)
+	if err != nil {
+		return nil, unreadable(t.Path, err)
+	}
+	o := &opened{
+		Options: Options{Source: t.Path, Files: root.FS(), Dir: within(t.Path), Clusters: t.Clusters, FailOnWarn: t.FailOnWarn},
+		close:   func() { root.Close() },
+	}
+	if t.Base == "" {
+		return o, nil
+	}
+	repo, err := gitrepo.OpenDir(t.Path, gitrepo.Options{})
+	if errors.Is(err, gitrepo.ErrRepositoryMissing) {
+		err = fmt.Errorf("%w, so there is no base to read from it; give --repo", err)
+	}
+	if err == nil {
+		o.Base, err = baseOf(repo, t.Path, t.Base, o.Dir)
+	}
+	if err != nil {
+		o.close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// within is where a directory is in the work tree around it, with slashes; empty
+// at its root, and outside of any.
+func within(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return ""
+	}
+	for top := abs; ; top = filepath.Dir(top) {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+			rel, err := filepath.Rel(top, abs)
+			if err != nil || rel == "." {
+				return ""
+			}
+			return filepath.ToSlash(rel)
+		}
+		if top == filepath.Dir(top) {
+			return ""
+		}
+	}
 }
 
 // unreadable names the path once, as it was given, and says what else to give.
@@ -58,26 +121,68 @@ func unreadable(path string, err error) error {
 	return fmt.Errorf("%s: %w: give the root directory of a fleet repository", path, err)
 }
 
-// atRevision is the tree of a revision. A local repository is read where it
-// is; a remote one is fetched into memory.
-func atRevision(ctx context.Context, t Target) (fs.FS, string, error) {
+// openRevision reads the tree of a revision. A local repository is read where
+// it is; a remote one is fetched into memory.
+func openRevision(ctx context.Context, t Target) (*opened, error) {
 	rev := t.Rev
 	if rev == "" {
 		rev = "HEAD"
 	}
 	repo, err := openRepo(ctx, t.Repo)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	hash, err := repo.Resolve(rev)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: revision %s: %w", t.Repo, rev, err)
+		return nil, fmt.Errorf("%s: revision %s: %w", t.Repo, rev, err)
 	}
 	files, err := repo.Tree(hash)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: revision %s: %w", t.Repo, rev, err)
+		return nil, fmt.Errorf("%s: revision %s: %w", t.Repo, rev, err)
 	}
-	return files, hash.String(), nil
+	commit := hash.String()
+	o := &opened{
+		Options: Options{Source: t.Repo + "@" + commit[:12], Commit: commit, Files: files, Clusters: t.Clusters, FailOnWarn: t.FailOnWarn},
+		close:   func() {},
+	}
+	if t.Base != "" {
+		o.Base, err = baseOf(repo, t.Repo, t.Base, "")
+	}
+	return o, err
+}
+
+// baseOf reads a revision to compare with. A directory that is not in it yet is
+// an empty one.
+func baseOf(repo *gitrepo.Repo, name, rev, dir string) (*Base, error) {
+	hash, err := repo.Resolve(rev)
+	if errors.Is(err, gitrepo.ErrNotFound) {
+		return nil, fmt.Errorf("%s: base %s: %w; a clone that is not complete lacks it: fetch it first (in CI, fetch all history)", name, rev, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: base %s: %w", name, rev, err)
+	}
+	base := &Base{Rev: rev, Commit: hash.String(), Files: noFiles{}}
+	tree, err := repo.TreeID(hash)
+	if err != nil {
+		return nil, fmt.Errorf("%s: base %s: %w", name, rev, err)
+	}
+	entry, err := repo.Entry(tree, dir)
+	switch {
+	case errors.Is(err, gitrepo.ErrNotFound):
+	case err != nil:
+		return nil, fmt.Errorf("%s: base %s: %w", name, rev, err)
+	case entry.Kind == gitrepo.Dir:
+		base.Files = repo.FS(entry.Hash)
+	}
+	return base, nil
+}
+
+// noFiles is a tree without a file.
+type noFiles struct{}
+
+// Open finds nothing.
+func (noFiles) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
 func openRepo(ctx context.Context, name string) (*gitrepo.Repo, error) {

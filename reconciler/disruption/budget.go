@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/cluster"
@@ -97,9 +96,9 @@ func isActive(b *karpv1.Budget, now time.Time) (bool, error) {
 	if b.Schedule == nil {
 		return false, errors.New("it has a duration without a schedule; set both or neither")
 	}
-	schedule, err := cron.ParseStandard("TZ=UTC " + *b.Schedule)
+	schedule, err := parseSchedule(*b.Schedule)
 	if err != nil {
-		return false, fmt.Errorf("schedule %q: %w", *b.Schedule, err)
+		return false, err
 	}
 	var duration time.Duration
 	if b.Duration != nil {

@@ -89,6 +89,10 @@ type Judgement struct {
 	Judge    *policy.Engine
 	// Files are the policies of the commit, shipped ones included.
 	Files map[string][]byte
+	// Loaded and Own are the fleet and the policies of the commit also when it
+	// was refused; nil where they could not be read.
+	Loaded *fleet.Fleet
+	Own    *policy.Engine
 }
 
 // JudgeCommit evaluates a spec commit and lets two sets of policies judge it:
@@ -134,6 +138,7 @@ func (j *Judgement) load(ctx context.Context, c Candidate) error {
 		return j.violate(err)
 	}
 	f.Commit = c.Source.Commit
+	j.Loaded = f
 	d.Mode = f.Cluster.Mode
 	d.Inputs.Fleet = decision.Digest(f.Document)
 	d.Proposal.Spec.NodePools, d.Proposal.Spec.NodeClasses = len(f.NodePools), len(f.NodeClasses)
@@ -157,7 +162,7 @@ func (j *Judgement) load(ctx context.Context, c Candidate) error {
 	}
 	j.Files = judge.Bundle().Files()
 	d.Inputs.Policies = judge.Digest()
-	j.Fleet, j.Judge = f, judge
+	j.Fleet, j.Judge, j.Own = f, judge, judge
 	return nil
 }
 

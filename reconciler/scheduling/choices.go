@@ -3,6 +3,7 @@ package scheduling
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -25,8 +26,17 @@ type Choices struct {
 	// Types that can be launched, by name, and how many of them as spot.
 	Types []string
 	Spot  int
+	// Cheapest are the cheapest offering of each capacity type among them, by
+	// capacity type; those that cannot be bought are left out.
+	Cheapest []Cheapest
 	// Shortfalls are the minValues that these types do not reach.
 	Shortfalls []requirements.Shortfall
+}
+
+// Cheapest is an offering of an instance type that no other undercuts.
+type Cheapest struct {
+	InstanceType string
+	Offering     catalog.Offering
 }
 
 // ChoicesOf works out the choices of each NodePool, sorted by name, by the
@@ -60,6 +70,7 @@ func (p *problem) choices(pl *pool) Choices {
 		}
 	}
 	slices.Sort(c.Types)
+	c.Cheapest = cheapestOffers(pl.types)
 	c.Shortfalls = pl.reqs.Shortfalls(func(key string) int {
 		return requirements.DistinctValues(key, func(yield func(requirements.Set) bool) {
 			for _, t := range pl.types {
@@ -70,6 +81,30 @@ func (p *problem) choices(pl *pool) Choices {
 		})
 	})
 	return c
+}
+
+// cheapestOffers looks through the offerings that are left of each type. Equal prices
+// go to the type, then the zone that comes first by name.
+func cheapestOffers(types []*ptype) []Cheapest {
+	best := map[string]Cheapest{}
+	for _, t := range types {
+		for _, o := range t.offers {
+			c := Cheapest{InstanceType: t.Name, Offering: o}
+			if b, ok := best[o.CapacityType]; !ok || c.compare(b) < 0 {
+				best[o.CapacityType] = c
+			}
+		}
+	}
+	var out []Cheapest
+	for _, ct := range slices.Sorted(maps.Keys(best)) {
+		out = append(out, best[ct])
+	}
+	return out
+}
+
+func (c Cheapest) compare(b Cheapest) int {
+	return cmp.Or(cmp.Compare(c.Offering.Price, b.Offering.Price), cmp.Compare(c.InstanceType, b.InstanceType),
+		cmp.Compare(c.Offering.Zone, b.Offering.Zone))
 }
 
 func isSpot(o catalog.Offering) bool { return o.CapacityType == karpv1.CapacityTypeSpot }

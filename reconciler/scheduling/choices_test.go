@@ -29,13 +29,25 @@ func TestChoicesAreWhatTemplateAndPolicyLeave(t *testing.T) {
 	for i := range got {
 		got[i].Requirements = requirements.Set{}
 	}
+	cheapest := func(it, zone, capacityType string) Cheapest {
+		for _, typ := range commonTypes() {
+			for _, o := range typ.Offerings {
+				if typ.Name == it && o.Zone == zone && o.CapacityType == capacityType {
+					return Cheapest{InstanceType: it, Offering: o}
+				}
+			}
+		}
+		t.Fatalf("there is no %s in %s as %s", it, zone, capacityType)
+		return Cheapest{}
+	}
 	all := []string{"s1", "s16", "s2", "s32", "s4", "s8"}
 	want := []Choices{
 		{NodePool: "arm", Filters: []Filter{{FilterCatalog, 6}, {FilterRequirements, 0}, {FilterOfferings, 0}}},
-		{NodePool: "static", Types: all, Filters: []Filter{{FilterCatalog, 6}, {FilterRequirements, 6}, {FilterOfferings, 6}}},
+		{NodePool: "static", Types: all, Cheapest: []Cheapest{cheapest("s1", "a", "on-demand")}, Filters: []Filter{{FilterCatalog, 6}, {FilterRequirements, 6}, {FilterOfferings, 6}}},
 		{NodePool: "stray", NotReady: `has EC2NodeClass "missing" that is not ready: it does not exist`},
 		{
 			NodePool: "varied", Types: []string{"s1", "s2"}, Spot: 1,
+			Cheapest:   []Cheapest{cheapest("s1", "b", "on-demand"), cheapest("s1", "b", "spot")},
 			Filters:    []Filter{{FilterCatalog, 6}, {FilterRequirements, 3}, {FilterPolicy, 2}, {FilterOfferings, 2}},
 			Shortfalls: []requirements.Shortfall{{Key: corev1.LabelInstanceTypeStable, Want: 3, Have: 2}},
 		},

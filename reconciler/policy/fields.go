@@ -1,0 +1,69 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/reeve-project/reeve/reconciler/fleet"
+)
+
+// FieldChange is a field in which an object of a fleet differs from the one of
+// the same name before.
+type FieldChange struct {
+	// Path of the field in the document of the fleet.
+	Path fleet.Path
+	// From and To are its values as JSON, nil where the field is not there.
+	From, To json.RawMessage
+}
+
+// FieldChanges are the fields below the path that differ between two fleets, by
+// path. Lists of different length differ as a whole. It fails when a document
+// is no JSON.
+func FieldChanges(previous, next *fleet.Fleet, at fleet.Path) ([]FieldChange, error) {
+	a, err := decodeObject(previous.Document)
+	if err != nil {
+		return nil, fmt.Errorf("document of the previous fleet: %w", err)
+	}
+	b, err := decodeObject(next.Document)
+	if err != nil {
+		return nil, fmt.Errorf("document of the fleet: %w", err)
+	}
+	var out []FieldChange
+	walkFields(lookUp(a, at), lookUp(b, at), at, func(p fleet.Path) {
+		out = append(out, FieldChange{Path: slices.Clone(p), From: rawAt(a, p), To: rawAt(b, p)})
+	})
+	return out, nil
+}
+
+// lookUp is the value at a path, nil when there is none.
+func lookUp(v any, at fleet.Path) any {
+	for _, word := range at {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[word]
+		case []any:
+			i, err := strconv.Atoi(word)
+			if err != nil || i < 0 || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func rawAt(doc map[string]any, at fleet.Path) json.RawMessage {
+	v := lookUp(doc, at)
+	if v == nil {
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil // what was decoded from JSON can be encoded
+	}
+	return b
+}
