@@ -53,16 +53,20 @@ func (f *future) leave(s *cluster.Snapshot, d *decision.Decision) {
 		f.homeless[pod.Key()] = pod
 	}
 	for _, n := range s.Nodes {
-		if n.Claim == nil || !going[n.Claim.Name] {
-			c := *n
-			c.Pods = slices.Clone(n.Pods)
-			f.nodes = append(f.nodes, &c)
-			continue
-		}
+		gone := n.Claim != nil && going[n.Claim.Name]
+		c := *n
+		c.Pods = nil
 		for _, pod := range n.Pods {
-			if pod.Reschedulable() {
+			switch {
+			case (gone || n.Deleting && d.Kind == decision.Provision) && pod.Reschedulable():
+				// A provision plans for the pods of nodes that are going, too.
 				f.homeless[pod.Key()] = pod
+			case !gone:
+				c.Pods = append(c.Pods, pod)
 			}
+		}
+		if !gone {
+			f.nodes = append(f.nodes, &c)
 		}
 	}
 }

@@ -85,6 +85,24 @@ func selectors(a, b *ec2v1.EC2NodeClassSpec) string {
 	return strings.Join(out, " and ")
 }
 
+// given takes over the status of the classes as it was recorded.
+func (s *scene) given(before *fleet.Fleet) {
+	for _, class := range s.fleet.NodeClasses {
+		if s.snap.NodeClass(class.Name) == nil {
+			s.assumeStatus(class.Name)
+			continue
+		}
+		was := before.NodeClass(class.Name)
+		if was == nil {
+			continue
+		}
+		if fields := selectors(&was.Spec, &class.Spec); fields != "" {
+			s.assume("EC2NodeClass %s resolves to what it did, though its %s changed: nodes may drift once AWS is asked.", class.Name, fields)
+		}
+	}
+	s.snap.Seal()
+}
+
 // assumeStatus takes a class for ready, with a subnet in each zone that a node
 // is in, or in all zones of the region.
 func (s *scene) assumeStatus(class string) {
@@ -171,13 +189,13 @@ func (s *scene) missing(seen *dump.Dump) {
 		known[n.Name] = true
 	}
 	if n := count(o.Pods, func(p *corev1.Pod) bool { return convert.StateOf(p) == convert.Bound && !known[p.Spec.NodeName] }); n > 0 && len(o.Nodes) > 0 {
-		s.assume("%s on nodes that were not given, and left out.", plural(n, "pod is", "pods are"))
+		s.assume("Pods on nodes that were not given (%d) are left out.", n)
 	}
-	if n := len(seen.Manifests); n > 0 {
-		s.assume("%s no status and counts as pending: %s.", plural(n, "pod has", "pods have"), few(seen.Manifests))
+	if len(seen.Manifests) > 0 {
+		s.assume("Pods without a status count as pending: %s.", few(seen.Manifests))
 	}
 	if seen.Twice > 0 {
-		s.assume("%s given more than once; the first counts.", plural(seen.Twice, "object was", "objects were"))
+		s.assume("Of objects that were given more than once (%d) the first counts.", seen.Twice)
 	}
 }
 
@@ -217,13 +235,6 @@ func count[T any](list []T, is func(T) bool) int {
 		}
 	}
 	return n
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // few are the first names and how many more there are.
