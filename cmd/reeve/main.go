@@ -61,7 +61,7 @@ Every command exits with 0 when all is well, 1 when something was found, and
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(demoCommand(), initCommand(), importCommand(), renderCommand(),
-		checkCommand(), budgetsCommand(), catalogCommand(),
+		checkCommand(), planCommand(), budgetsCommand(), catalogCommand(),
 		logCommand(), showCommand(), explainCommand(), verifyCommand(), replayCommand(), versionCommand())
 	return cmd
 }

@@ -44,8 +44,8 @@ var (
 	}
 	// wiring is where everything is put together; only commands go beyond it.
 	wiring = join(core, "reconciler/port", "reconciler/spec", "reconciler/spec/eval", "reconciler/policy", "reconciler/gitrepo",
-		"reconciler/ledger", "reconciler/pipeline", "reconciler/replay", "reconciler/check", "reconciler/explain",
-		"reconciler/importer", "reconciler/kube", "reconciler/aws", "reconciler/receiver", "reconciler/telemetry",
+		"reconciler/ledger", "reconciler/pipeline", "reconciler/replay", "reconciler/plan", "reconciler/check", "reconciler/explain",
+		"reconciler/importer", "reconciler/kube", "reconciler/kube/convert", "reconciler/kube/dump", "reconciler/aws", "reconciler/receiver", "reconciler/telemetry",
 		"reconciler/report", "policies", "schemas", "examples")
 )
 
@@ -79,12 +79,17 @@ func Table() []Row {
 		{Package: "reconciler/ledger", May: []string{"reconciler/port", "reconciler/decision", "reconciler/gitrepo", "reconciler/report"}},
 		{Package: "reconciler/pipeline", May: join(core, "reconciler/policy", "reconciler/port")},
 		{Package: "reconciler/replay", May: []string{"reconciler/pipeline", "reconciler/ledger", "reconciler/spec", "reconciler/policy"}},
-		{Package: "reconciler/check", May: []string{"reconciler/pipeline", "reconciler/replay", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
+		{Package: "reconciler/plan", May: []string{"reconciler/kube/convert", "reconciler/kube/dump", "reconciler/pipeline", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
+		{Package: "reconciler/check", May: []string{"reconciler/plan", "reconciler/pipeline", "reconciler/replay", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
 		{Package: "reconciler/explain", May: []string{"reconciler/pipeline", "reconciler/replay", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
 		{Package: "reconciler/importer", May: []string{"reconciler/fleet", "schemas"}},
 		{Package: "reconciler/receiver", May: []string{"reconciler/port"}},
 		{Package: "reconciler/telemetry", May: []string{"reconciler/port"}},
-		{Package: "reconciler/kube", May: []string{"reconciler/lifecycle", "reconciler/port"}, SDKs: []SDK{Kubernetes}},
+		{Package: "reconciler/kube", May: []string{"reconciler/kube/convert", "reconciler/lifecycle", "reconciler/port"}, SDKs: []SDK{Kubernetes}},
+		// Objects of the API become values without a client, for informers and
+		// for files alike.
+		{Package: "reconciler/kube/convert", May: []string{"reconciler/lifecycle"}},
+		{Package: "reconciler/kube/dump", May: []string{"reconciler/kube/convert"}},
 		// What strangers write is read apart from the clients: a fuzz test
 		// instruments all that it links, which for the SDK takes longer than
 		// the test.
