@@ -91,6 +91,7 @@ func (p *Pipeline) confirm(ctx context.Context, snap *cluster.Snapshot, r *port.
 		if why, ok := c.Drop[n.Claim]; ok {
 			judged.Time, judged.State, judged.Claim, judged.Message = snap.Time, decision.Dropped, n.Claim, why
 			p.step(r, judged)
+			p.hold(snap, r, n.Claim)
 			judged = decision.Step{}
 		}
 	}
@@ -219,6 +220,7 @@ func (p *Pipeline) spare(ctx context.Context, snap *cluster.Snapshot, r *port.Re
 		return fmt.Errorf("NodeClaim %s: condition %s: %w", n.Claim, cond.Type, err)
 	}
 	p.step(r, decision.Step{Time: snap.Time, State: state, Claim: n.Claim, Node: n.Name, Message: why})
+	p.hold(snap, r, n.Claim)
 	return nil
 }
 
