@@ -68,3 +68,37 @@ func TestAReplacementThatDiesIsHeldOff(t *testing.T) {
 	r.until(5*time.Minute, func() bool { return !r.pipeline.Open() })
 	r.finish()
 }
+
+// A rule about the size of a removal lets a smaller one go, however large the
+// first was.
+func TestARuleAboutTheNumberOfNodesLetsFewerGo(t *testing.T) {
+	r := newRig(t)
+	files := r.edit(nodePools, `operator: "Gt", values: ["2"]},`, `operator: "Gt", values: ["2"]},
+			{key: "karpenter.k8s.aws/instance-cpu", operator: "In", values: ["2"]},`)
+	files["policies/few.rego"] = `package reeve.decision.few
+deny contains {"msg": "one node at a time"} if {
+	input.kind == "consolidate"
+	count(input.proposal.nodes) > 1
+}
+`
+	r.push("Remove one node at a time", files)
+	r.lead()
+	r.settle()
+	r.must(r.world.Scale("default/inflate", 24))
+	r.settle()
+	if n := len(r.instances()); n != 24 {
+		t.Fatalf("%d instances, want one for each pod", n)
+	}
+	r.must(r.world.Scale("default/inflate", 0))
+	r.until(3*time.Minute, func() bool { return r.made(decision.Consolidate) > 0 })
+	d := r.last(decision.Consolidate)
+	var sizes []string
+	for _, round := range d.Rounds {
+		sizes = append(sizes, round.Summary)
+	}
+	if !d.Verdict.Allowed || len(d.Proposal.Nodes) != 1 || len(d.Rounds) != 4 {
+		t.Errorf("%s after rounds %q, want one node after 24, 12, 6 and 3", d.Summary, sizes)
+	}
+	r.run(time.Minute)
+	r.finish()
+}
