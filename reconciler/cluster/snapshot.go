@@ -107,6 +107,27 @@ type Node struct {
 	// Nominated are keys of pending pods that an open decision planned for
 	// this node. The engine keeps them there while they fit.
 	Nominated []string `json:"nominated,omitempty"`
+	// Held are the reasons for which the node is left alone for a while, since
+	// an attempt for that reason came to nothing a short while ago. Sorted.
+	Held []Hold `json:"held,omitempty"`
+}
+
+// Hold keeps a node from being disrupted for one reason until an instant.
+type Hold struct {
+	// Reason is Karpenter's: "Empty", "Underutilized", "Drifted".
+	Reason string    `json:"reason"`
+	Until  time.Time `json:"until"`
+}
+
+// HeldUntil is until when the node must be left alone for the reason; zero when
+// it need not be at that instant.
+func (n *Node) HeldUntil(reason string, now time.Time) time.Time {
+	for _, h := range n.Held {
+		if h.Reason == reason && h.Until.After(now) {
+			return h.Until
+		}
+	}
+	return time.Time{}
 }
 
 // Key is the name the node is known by in records: the claim's if there is
@@ -285,6 +306,7 @@ func (s *Snapshot) Seal() *Snapshot {
 	for _, n := range s.Nodes {
 		slices.SortFunc(n.Pods, comparePods)
 		slices.Sort(n.Nominated)
+		slices.SortFunc(n.Held, func(a, b Hold) int { return cmp.Compare(a.Reason, b.Reason) })
 		for _, p := range n.Pods {
 			p.Shape = share(p.Shape)
 		}

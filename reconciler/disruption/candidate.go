@@ -192,10 +192,11 @@ func settles(np *karpv1.NodePool, n *cluster.Node) (time.Time, bool) {
 	return since.Add(*after), true
 }
 
-// unconsolidatable is why the candidate may not be removed to save money, empty
-// when it may (Karpenter: consolidation.go, ShouldDisrupt).
-func (p *pass) unconsolidatable(c *Candidate) string {
+// unconsolidatable is why the candidate may not be removed for the reason to
+// save money, empty when it may (Karpenter: consolidation.go, ShouldDisrupt).
+func (p *pass) unconsolidatable(c *Candidate, reason string) string {
 	until, on := settles(c.NodePool, c.Node)
+	held := c.Node.HeldUntil(reason, p.now)
 	switch {
 	case c.NodePool.Spec.Replicas != nil:
 		return fmt.Sprintf("NodePool %q is static", c.NodePool.Name)
@@ -203,6 +204,8 @@ func (p *pass) unconsolidatable(c *Candidate) string {
 		return fmt.Sprintf("NodePool %q has consolidation disabled", c.NodePool.Name)
 	case until.After(p.now):
 		return fmt.Sprintf("NodePool %q waits consolidateAfter since the last pod event, until %s", c.NodePool.Name, until.UTC().Format(time.RFC3339))
+	case !held.IsZero():
+		return fmt.Sprintf("An attempt to remove it for reason %s came to nothing; the next one waits until %s", reason, held.UTC().Format(time.RFC3339))
 	default:
 		return ""
 	}
@@ -218,7 +221,7 @@ func (p *pass) underutilizable(c *Candidate) string {
 	case c.Node.Labels[corev1.LabelTopologyZone] == "":
 		return fmt.Sprintf("Node does not have label %q", corev1.LabelTopologyZone)
 	}
-	if why := p.unconsolidatable(c); why != "" {
+	if why := p.unconsolidatable(c, ReasonUnderutilized); why != "" {
 		return why
 	}
 	if c.NodePool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyWhenEmpty {

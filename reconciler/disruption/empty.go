@@ -62,7 +62,7 @@ func (p *pass) emptyNodes(only map[string]bool) ([]*Candidate, *allowance) {
 		if !c.Empty() || (only != nil && !only[c.Node.Key()]) {
 			continue
 		}
-		if why := p.unconsolidatable(c); why != "" {
+		if why := p.unconsolidatable(c, ReasonEmpty); why != "" {
 			p.block(c.Node, EventUnconsolidatable, why)
 			continue
 		}

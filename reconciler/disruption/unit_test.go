@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,5 +199,35 @@ func TestBudgetsGovernWhatIsDoneWhen(t *testing.T) {
 	in.Snapshot.Time = t0.Add(5 * time.Hour)
 	if cmd, _ = propose(t, in); cmd == nil || len(cmd.Budgets) != 1 || !cmd.Budgets[0].Unlimited {
 		t.Errorf("after the window: %+v", cmd)
+	}
+}
+
+// A node that is held off for a reason stays, the others go, and it may go for
+// another reason or when the hold is over.
+func TestANodeThatIsHeldOffStaysWhileOthersGo(t *testing.T) {
+	types := commonTypes()
+	tests := map[string]struct {
+		held []cluster.Hold
+		want []string
+	}{
+		"no hold":                {nil, []string{"a", "b"}},
+		"held for that reason":   {[]cluster.Hold{{Reason: ReasonEmpty, Until: t0.Add(time.Second)}}, []string{"b"}},
+		"the hold is over":       {[]cluster.Hold{{Reason: ReasonEmpty, Until: t0}}, []string{"a", "b"}},
+		"held for another cause": {[]cluster.Hold{{Reason: ReasonUnderutilized, Until: t0.Add(time.Hour)}}, []string{"a", "b"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			np := nodePool("default", onDemand())
+			a := nodeOf("a", np, typeNamed(types, "s4"), "a", "on-demand", nil)
+			a.Held = tc.held
+			b := nodeOf("b", np, typeNamed(types, "s4"), "a", "on-demand", nil)
+			cmd, blocked := propose(t, input(types, []*cluster.Node{a, b}, np))
+			if diff := cmp.Diff(tc.want, cmd.Keys()); diff != "" {
+				t.Errorf("nodes (-want +got):\n%s", diff)
+			}
+			if len(tc.want) == 1 && !slices.ContainsFunc(blocked, func(b Blocked) bool { return strings.Contains(b.Message, "came to nothing") }) {
+				t.Errorf("nothing says why it stays: %+v", blocked)
+			}
+		})
 	}
 }

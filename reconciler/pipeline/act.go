@@ -131,8 +131,7 @@ func (p *Pipeline) steps() int {
 // number of times, and by another leader than the one who began.
 func (p *Pipeline) carryOn(ctx context.Context, snap *cluster.Snapshot, r *port.Record) error {
 	if p.fleet.Cluster.Mode == fleet.Observe {
-		p.drop(snap, r, "the fleet was switched to observe")
-		return nil
+		return p.drop(ctx, snap, r, "the fleet was switched to observe")
 	}
 	switch r.Decision.Kind {
 	case decision.Provision:
@@ -161,10 +160,24 @@ func (p *Pipeline) carryOn(ctx context.Context, snap *cluster.Snapshot, r *port.
 	}
 }
 
-// drop ends a decision as it stands. What was begun of it is left to whoever
-// acts now.
-func (p *Pipeline) drop(snap *cluster.Snapshot, r *port.Record, why string) {
+// drop ends a decision as it stands. Nodes that were only tainted for it take
+// pods again, since nobody else knows why they do not; all else that was begun
+// is left to whoever acts now.
+func (p *Pipeline) drop(ctx context.Context, snap *cluster.Snapshot, r *port.Record, why string) error {
+	if removes(r.Decision.Kind) {
+		for _, n := range r.Decision.Proposal.Nodes {
+			node := snap.NodeOf(n.Claim)
+			if node == nil || node.Deleting || r.Outcome.Ended(n.Claim) || !isDisrupted(node) {
+				continue
+			}
+			if err := p.release(ctx, n, why); err != nil {
+				return err
+			}
+			p.step(r, decision.Step{Time: snap.Time, State: decision.Dropped, Claim: n.Claim, Node: n.Name, Message: why + ", and its taint was taken off"})
+		}
+	}
 	p.leave(snap, r, decision.Dropped, why)
+	return nil
 }
 
 // provision creates the claims of a decision, launches them group by group and

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeve-project/reeve/reconciler/cluster"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/disruption"
 	"github.com/reeve-project/reeve/reconciler/policy"
@@ -55,7 +54,7 @@ func (w *World) Consolidate(ctx context.Context) ([]*decision.Decision, error) {
 		return nil, err
 	}
 	var first *decision.Decision
-	for round := range maxRounds {
+	for round, left := 0, maxRounds; left > 0; round++ {
 		cmd, blocked, err := disruption.Propose(n.in)
 		if err != nil {
 			return nil, fmt.Errorf("consolidate: %w", err)
@@ -68,12 +67,17 @@ func (w *World) Consolidate(ctx context.Context) ([]*decision.Decision, error) {
 		if err != nil {
 			return nil, err
 		}
+		most := n.in.Most
 		objected, err := n.judge(ctx, d, round)
 		if err != nil {
 			return nil, err
 		}
 		if !objected {
 			return w.conclude(n, d)
+		}
+		if n.in.Most == most {
+			// Halving ends by itself, so it does not count.
+			left--
 		}
 		if len(d.Verdict.Violations) > 0 {
 			first = cmp.Or(first, d)
@@ -224,7 +228,7 @@ func (n *disruptionTalk) typesOf(d *decision.Decision) *policy.Types {
 }
 
 // leaveOut keeps out of the next proposal the nodes that findings name. A set
-// that is denied without a name is tried again without its last member.
+// that is denied without a name is tried again with half as many nodes.
 func (n *disruptionTalk) leaveOut(d *decision.Decision, findings []decision.Finding) {
 	nodes := d.Proposal.Nodes
 	for _, f := range findings {
@@ -235,7 +239,7 @@ func (n *disruptionTalk) leaveOut(d *decision.Decision, findings []decision.Find
 		case i >= 0:
 			n.in.Denied[nodes[i].Claim] = f.Rule
 		case len(nodes) > 1:
-			n.in.Most = len(nodes) - 1
+			n.in.Most = len(nodes) / 2
 		default:
 			n.in.Denied[nodes[0].Claim] = f.Rule
 		}
@@ -268,135 +272,4 @@ func summarizeRemoval(d *decision.Decision) string {
 func afterColon(s string) string {
 	_, after, _ := strings.Cut(s, ": ")
 	return after
-}
-
-// Confirmation is what a second look, after the validation wait, says of a
-// removal.
-type Confirmation struct {
-	// Keep are the claims of the nodes that may still go.
-	Keep []string
-	// Drop is, by claim, why a node stays.
-	Drop map[string]string
-	// Violations and Evaluation are the second judgement; there is none when
-	// nothing was left to judge.
-	Violations []decision.Finding
-	Evaluation *decision.Evaluation
-}
-
-// previous is the command of a decision, as it is to be validated.
-func previous(d *decision.Decision) (disruption.Previous, error) {
-	out := disruption.Previous{Method: disruption.Method(d.Proposal.Method)}
-	for _, node := range d.Proposal.Nodes {
-		out.Nodes = append(out.Nodes, node.Claim)
-	}
-	for i := range d.Proposal.Claims {
-		c := &d.Proposal.Claims[i]
-		types, err := c.Launchable.Resolve(d.Proposal.Lists)
-		if err != nil {
-			return out, fmt.Errorf("claim %s: %w", c.Name, err)
-		}
-		out.Types = types
-	}
-	return out, nil
-}
-
-// Confirm proposes and judges a removal again, as the world is now.
-func (w *World) Confirm(ctx context.Context, d *decision.Decision) (*Confirmation, error) {
-	n, err := w.newDisruption(ctx)
-	if err != nil {
-		return nil, err
-	}
-	n.in.Snapshot = without(w.Snapshot, d.ID)
-	prev, err := previous(d)
-	if err != nil {
-		return nil, err
-	}
-	cmd, why, err := disruption.Validate(n.in, prev)
-	if err != nil {
-		return nil, fmt.Errorf("validate: %w", err)
-	}
-	out := &Confirmation{Drop: map[string]string{}}
-	for _, name := range prev.Nodes {
-		out.Drop[name] = cmp.Or(why, "the node is no longer a candidate")
-	}
-	if cmd == nil {
-		return out, nil
-	}
-	again, err := n.proposal(cmd)
-	if err != nil {
-		return nil, err
-	}
-	res, err := w.judgeDecision(ctx, again, n.typesOf(again), len(d.Rounds)+1)
-	if err != nil {
-		return nil, err
-	}
-	objections := rules(res.Violations)
-	excluding, err := newlyExcluded(d, res)
-	if err != nil {
-		return nil, err
-	}
-	objections = append(objections, excluding...)
-	out.Violations, out.Evaluation = res.Violations, &res.Evaluation
-	for _, node := range again.Proposal.Nodes {
-		if len(objections) > 0 {
-			out.Drop[node.Claim] = "denied by " + strings.Join(objections, ", ") + " when it was judged again"
-			continue
-		}
-		delete(out.Drop, node.Claim)
-		out.Keep = append(out.Keep, node.Claim)
-	}
-	return out, nil
-}
-
-// newlyExcluded are the rules that, at the second judgement, exclude something
-// that a replacement may still be launched as. What the first excluded is kept
-// from the launch already.
-func newlyExcluded(d *decision.Decision, res policy.Result) ([]string, error) {
-	lists := maps.Clone(res.Lists)
-	if lists == nil {
-		lists = map[string][]string{}
-	}
-	maps.Copy(lists, d.Proposal.Lists)
-	var out []string
-	for i := range d.Proposal.Claims {
-		c := &d.Proposal.Claims[i]
-		launchable, err := c.Launchable.Resolve(d.Proposal.Lists)
-		if err != nil {
-			return nil, fmt.Errorf("claim %s: %w", c.Name, err)
-		}
-		before, err := newExcluded(d, c.NodePool)
-		if err != nil {
-			return nil, err
-		}
-		for _, x := range res.Exclusions {
-			names, err := x.Types.Resolve(lists)
-			if err != nil {
-				return nil, fmt.Errorf("exclusion by %s: %w", x.Rule, err)
-			}
-			if x.NodePool != "" && x.NodePool != c.NodePool || x.CapacityType != "" && x.CapacityType != c.CapacityType {
-				continue
-			}
-			if slices.ContainsFunc(names, func(name string) bool {
-				return slices.Contains(launchable, name) && !before.has(decision.Offering{InstanceType: name, Zone: x.Zone, CapacityType: c.CapacityType})
-			}) {
-				out = append(out, x.Rule)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
-}
-
-// without is the snapshot as if the decision did not remove its nodes.
-func without(s *cluster.Snapshot, id string) *cluster.Snapshot {
-	out := *s
-	out.Nodes = slices.Clone(s.Nodes)
-	for i, n := range out.Nodes {
-		if n.Removing == id {
-			c := *n
-			c.Removing = ""
-			out.Nodes[i] = &c
-		}
-	}
-	return &out
 }

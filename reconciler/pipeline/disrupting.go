@@ -91,6 +91,7 @@ func (p *Pipeline) confirm(ctx context.Context, snap *cluster.Snapshot, r *port.
 		if why, ok := c.Drop[n.Claim]; ok {
 			judged.Time, judged.State, judged.Claim, judged.Message = snap.Time, decision.Dropped, n.Claim, why
 			p.step(r, judged)
+			p.hold(snap, r, n.Claim)
 			judged = decision.Step{}
 		}
 	}
@@ -209,8 +210,18 @@ func (p *Pipeline) rollBack(ctx context.Context, snap *cluster.Snapshot, r *port
 	return errors.Join(errs...)
 }
 
-// spare takes the taint off a node that stays.
+// spare takes the taint off a node that stays, and leaves it alone for a while.
 func (p *Pipeline) spare(ctx context.Context, snap *cluster.Snapshot, r *port.Record, n decision.Node, state decision.State, why string) error {
+	if err := p.release(ctx, n, why); err != nil {
+		return err
+	}
+	p.step(r, decision.Step{Time: snap.Time, State: state, Claim: n.Claim, Node: n.Name, Message: why})
+	p.hold(snap, r, n.Claim)
+	return nil
+}
+
+// release takes the taint off a node, and the reason out of its claim.
+func (p *Pipeline) release(ctx context.Context, n decision.Node, why string) error {
 	if err := p.Cluster.Untaint(ctx, n.Name, disruptedTaint); err != nil && !isGone(err) {
 		return fmt.Errorf("untaint node %s: %w", n.Name, err)
 	}
@@ -218,7 +229,6 @@ func (p *Pipeline) spare(ctx context.Context, snap *cluster.Snapshot, r *port.Re
 	if err := p.Cluster.SetCondition(ctx, n.Claim, cond); err != nil && !isGone(err) {
 		return fmt.Errorf("NodeClaim %s: condition %s: %w", n.Claim, cond.Type, err)
 	}
-	p.step(r, decision.Step{Time: snap.Time, State: state, Claim: n.Claim, Node: n.Name, Message: why})
 	return nil
 }
 

@@ -53,7 +53,7 @@ const reasonInstanceGone = "instance_gone"
 
 // lost is why a claim will not become a node, empty if it may still.
 func lost(s *cluster.Snapshot, n *cluster.Node) string {
-	if n.Claim == nil || n.Removing != "" {
+	if !isOurs(n) || n.Removing != "" {
 		return ""
 	}
 	// One that is being deleted and has not registered is nobody else's to end:
@@ -61,7 +61,7 @@ func lost(s *cluster.Snapshot, n *cluster.Node) string {
 	if instanceIsGone(n) && !n.Ready && (n.Claim.Conditions.Registered || n.Deleting) {
 		return reasonInstanceGone + ": EC2 has ended instance " + instanceID(n.Claim.ProviderID) + " and its node does not answer"
 	}
-	if n.Deleting || n.Claim.Decision == "" || n.Claim.Conditions.Registered {
+	if n.Deleting || n.Claim.Conditions.Registered {
 		return ""
 	}
 	if step := lifecycle.Next(n, evidence(s, n), s.Time); step.Action == lifecycle.GiveUp || step.Action == lifecycle.TimeOut {

@@ -39,6 +39,7 @@ func (p *Pipeline) observe(ctx context.Context, now time.Time) (*cluster.Snapsho
 	snap.Seal()
 	nominate(snap, p.open)
 	markRemoving(snap, p.open)
+	p.holds.note(snap, p.fleet.Commit)
 	return snap, nil
 }
 

@@ -83,6 +83,8 @@ type Pipeline struct {
 	unavailable []cluster.Unavailable
 	// pauses are the classes that EC2 refuses to launch with.
 	pauses map[string]pause
+	// holds are the nodes that are left alone after an attempt that failed.
+	holds holds
 	// instances are what EC2 says that runs; ending are those to be ended when
 	// the pass is over.
 	instances instances
@@ -108,7 +110,7 @@ type Pipeline struct {
 
 // New makes a Pipeline. Start must be called before the first Pass.
 func New(deps Deps, opts Options) *Pipeline {
-	return &Pipeline{Deps: deps, opts: opts, caches: newCaches(), pauses: map[string]pause{}, dirty: map[string]bool{}, repeats: map[string]int{}}
+	return &Pipeline{Deps: deps, opts: opts, caches: newCaches(), pauses: map[string]pause{}, holds: holds{}, dirty: map[string]bool{}, repeats: map[string]int{}}
 }
 
 // Fleet is the accepted fleet, nil before the first.

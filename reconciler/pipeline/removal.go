@@ -60,7 +60,7 @@ func nodeOf(n *cluster.Node, detail string) decision.Node {
 func (w *World) Delete(ctx context.Context) ([]*decision.Decision, error) {
 	var out []*decision.Decision
 	for _, n := range w.Snapshot.Nodes {
-		if n.Claim == nil || !n.Deleting || n.Removing != "" || instanceEnds(n) {
+		if !isOurs(n) || !n.Deleting || n.Removing != "" || instanceEnds(n) {
 			continue
 		}
 		r := removal{kind: decision.Delete, node: n, reason: "deleted", detail: "the NodeClaim or its node was deleted by someone else"}

@@ -200,19 +200,27 @@ func claimed(snap *cluster.Snapshot, id string) bool {
 	})
 }
 
-// untaintLeftovers takes the taint off nodes that no decision removes: the one
-// that did was dropped, or its leader died before it could clean up.
+// untaintLeftovers takes the taint off nodes of ours that no decision removes:
+// the one that did was dropped, or its leader died before it could clean up.
 func (p *Pipeline) untaintLeftovers(ctx context.Context, snap *cluster.Snapshot) error {
 	var errs []error
 	for _, n := range snap.Nodes {
-		if n.Claim == nil || n.Name == "" || n.Deleting || n.Removing != "" {
+		if !isOurs(n) || n.Name == "" || n.Deleting || n.Removing != "" || !isDisrupted(n) {
 			continue
 		}
-		if slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&disruptedTaint) }) {
-			if err := p.Cluster.Untaint(ctx, n.Name, disruptedTaint); err != nil && !isGone(err) {
-				errs = append(errs, fmt.Errorf("untaint node %s: %w", n.Name, err))
-			}
+		if err := p.Cluster.Untaint(ctx, n.Name, disruptedTaint); err != nil && !isGone(err) {
+			errs = append(errs, fmt.Errorf("untaint node %s: %w", n.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+// isDisrupted says whether the node is tainted as one that is being removed.
+func isDisrupted(n *cluster.Node) bool {
+	return slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&disruptedTaint) })
+}
+
+// isOurs says whether a decision of Reeve made or adopted the claim of the node.
+// Others may belong to a Karpenter that is running: it finishes what it or a
+// person begins about them.
+func isOurs(n *cluster.Node) bool { return n.Claim != nil && n.Claim.Decision != "" }
