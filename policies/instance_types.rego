@@ -131,9 +131,29 @@ asked_for(name) if {
 # What a NodePool requires: its requirements and the labels of its template.
 requirements contains requirement if some requirement in input.nodePool.spec.template.spec.requirements
 
-requirements contains {"key": key, "operator": "In", "values": [value]} if {
-	some key, value in input.nodePool.spec.template.metadata.labels
-}
+requirements contains {"key": key, "operator": "In", "values": [value]} if some key, value in labels
+
+# The labels that can ask, each by its name: the answer is worked out once for
+# all NodePools that do not differ in what is read here.
+labels["node.kubernetes.io/instance-type"] := input.nodePool.spec.template.metadata.labels["node.kubernetes.io/instance-type"]
+
+labels["karpenter.k8s.aws/instance-family"] := input.nodePool.spec.template.metadata.labels["karpenter.k8s.aws/instance-family"]
+
+labels["karpenter.k8s.aws/instance-category"] := input.nodePool.spec.template.metadata.labels["karpenter.k8s.aws/instance-category"]
+
+labels["karpenter.k8s.aws/instance-gpu-name"] := input.nodePool.spec.template.metadata.labels["karpenter.k8s.aws/instance-gpu-name"]
+
+labels["karpenter.k8s.aws/instance-gpu-manufacturer"] := input.nodePool.spec.template.metadata.labels["karpenter.k8s.aws/instance-gpu-manufacturer"]
+
+labels["karpenter.k8s.aws/instance-gpu-count"] := input.nodePool.spec.template.metadata.labels["karpenter.k8s.aws/instance-gpu-count"]
+
+labels["karpenter.k8s.aws/instance-gpu-memory"] := input.nodePool.spec.template.metadata.labels["karpenter.k8s.aws/instance-gpu-memory"]
+
+labels["karpenter.k8s.aws/instance-accelerator-name"] := input.nodePool.spec.template.metadata.labels["karpenter.k8s.aws/instance-accelerator-name"]
+
+labels["karpenter.k8s.aws/instance-accelerator-manufacturer"] := input.nodePool.spec.template.metadata.labels["karpenter.k8s.aws/instance-accelerator-manufacturer"]
+
+labels["karpenter.k8s.aws/instance-accelerator-count"] := input.nodePool.spec.template.metadata.labels["karpenter.k8s.aws/instance-accelerator-count"]
 
 naming := {
 	"node.kubernetes.io/instance-type",

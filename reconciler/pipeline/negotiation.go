@@ -39,6 +39,8 @@ type negotiation struct {
 	denying map[string]bool
 	// admitted are the types that a NodePool could use but for policies.
 	admitted map[string]map[string]bool
+	// asked is what admitted was worked out for.
+	asked []askedTypes
 }
 
 func newNegotiation(w *World, snap *cluster.Snapshot, types map[string]*resolvedTypes, notReady map[string]string) *negotiation {
@@ -133,17 +135,40 @@ func (n *negotiation) exclude(pool string, res policy.Result) (bool, error) {
 func (n *negotiation) admits(pool, name string) bool {
 	set, ok := n.admitted[pool]
 	if !ok {
-		set = map[string]bool{}
-		np := n.w.Fleet.NodePool(pool)
-		reqs, err := requirements.FromKarpenter(np.Spec.Template.Spec.Requirements)
-		if types := n.types[np.Spec.Template.Spec.NodeClassRef.Name]; types != nil && err == nil {
-			for _, t := range types.types {
-				set[t.Name] = t.Requirements.Intersects(reqs) == nil
-			}
-		}
+		set = n.admittedTypes(pool)
 		n.admitted[pool] = set
 	}
 	return set[name]
+}
+
+// admittedTypes looks through the types of the NodePool's class, once for all
+// NodePools of the class that ask for the same.
+func (n *negotiation) admittedTypes(pool string) map[string]bool {
+	np := n.w.Fleet.NodePool(pool)
+	class := np.Spec.Template.Spec.NodeClassRef.Name
+	reqs, err := requirements.FromKarpenter(np.Spec.Template.Spec.Requirements)
+	types := n.types[class]
+	if types == nil || err != nil {
+		return nil
+	}
+	for _, a := range n.asked {
+		if a.class == class && a.reqs.Equal(reqs) {
+			return a.types
+		}
+	}
+	set := map[string]bool{}
+	for _, t := range types.types {
+		set[t.Name] = t.Requirements.Overlaps(reqs)
+	}
+	n.asked = append(n.asked, askedTypes{class, reqs, set})
+	return set
+}
+
+// askedTypes are the types of a class that meet requirements.
+type askedTypes struct {
+	class string
+	reqs  requirements.Set
+	types map[string]bool
 }
 
 // keepOff keeps a pod off a NodePool and says whether that is new.

@@ -33,13 +33,13 @@ type Engine struct {
 	warnings []decision.Finding
 	groups   map[string]*prepared
 	labels   map[string]string
+	parts    []*part
 	cache    offeringCache
 }
 
 // prepared is a group ready for evaluation.
 type prepared struct {
-	bodies map[string]*body
-	keys   []string
+	bodies []*body
 	query  rego.PreparedEvalQuery
 }
 
@@ -66,20 +66,22 @@ func New(b Bundle, o Options) (*Engine, error) {
 	}
 	store := inmem.NewFromObjectWithOpts(map[string]any{"policy": data},
 		inmem.OptReturnASTValuesOnRead(true), inmem.OptRoundTripOnWrite(false))
+	options := []func(*rego.Rego){
+		rego.Compiler(l.compiler), rego.Store(store), rego.StrictBuiltinErrors(true), rego.GenerateJSON(keepTerm),
+	}
 	for _, g := range l.groups {
-		p := &prepared{bodies: map[string]*body{}}
-		for _, b := range g.bodies {
-			p.bodies[b.key] = b
-			p.keys = append(p.keys, b.key)
+		p := &prepared{bodies: g.bodies}
+		e.groups[g.name] = p
+		if g.name == string(StageOffering) {
+			if e.parts, err = offeringParts(l, g, options...); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		p.query, err = rego.New(
-			rego.Query(g.query()), rego.Compiler(l.compiler), rego.Store(store),
-			rego.StrictBuiltinErrors(true), rego.GenerateJSON(keepTerm),
-		).PrepareForEval(context.Background())
+		p.query, err = rego.New(append(slices.Clip(options), rego.Query(g.query()))...).PrepareForEval(context.Background())
 		if err != nil {
 			return nil, newLoadError(fromAST(err))
 		}
-		e.groups[g.name] = p
 	}
 	return e, nil
 }
@@ -112,8 +114,8 @@ func (e *Engine) Digest() string { return e.digest }
 func (e *Engine) Rules() []Rule {
 	var out []Rule
 	for _, name := range sortedKeys(e.groups) {
-		for _, key := range e.groups[name].keys {
-			out = append(out, e.groups[name].bodies[key].Rule)
+		for _, b := range e.groups[name].bodies {
+			out = append(out, b.Rule)
 		}
 	}
 	slices.SortFunc(out, func(a, b Rule) int {
@@ -133,21 +135,25 @@ func (e *Engine) run(ctx context.Context, name string, input ast.Value, now time
 	if err != nil {
 		return nil, err
 	}
+	return foundBy(rs, p.bodies)
+}
+
+// foundBy reads the document of a query: what each body found, by its key.
+func foundBy(rs rego.ResultSet, bodies []*body) ([]found, error) {
 	if len(rs) != 1 || len(rs[0].Expressions) != 1 {
-		return nil, fmt.Errorf("package %s has no result", p.bodies[p.keys[0]].Package)
+		return nil, fmt.Errorf("package %s has no result", bodies[0].Package)
 	}
 	term, ok := rs[0].Expressions[0].Value.(*ast.Term)
 	if !ok {
-		return nil, fmt.Errorf("package %s has no result", p.bodies[p.keys[0]].Package)
+		return nil, fmt.Errorf("package %s has no result", bodies[0].Package)
 	}
 	results, ok := term.Value.(ast.Object)
 	if !ok {
-		return nil, fmt.Errorf("package %s has %s as its result", p.bodies[p.keys[0]].Package, ast.ValueName(term.Value))
+		return nil, fmt.Errorf("package %s has %s as its result", bodies[0].Package, ast.ValueName(term.Value))
 	}
-	out := make([]found, 0, len(p.keys))
-	for _, key := range p.keys {
-		b := p.bodies[key]
-		value := results.Get(ast.StringTerm(key))
+	out := make([]found, 0, len(bodies))
+	for _, b := range bodies {
+		value := results.Get(ast.StringTerm(b.key))
 		if value == nil {
 			return nil, fmt.Errorf("%s: rule %s is undefined: write it as a set, which is empty when nothing is found", b.source(), b.ID)
 		}

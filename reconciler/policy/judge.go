@@ -104,8 +104,8 @@ func (e *Engine) errorText(err error) string {
 	s = strings.ReplaceAll(" "+s, " "+FleetDir, " ")[1:]
 	s = generatedName.ReplaceAllStringFunc(s, func(key string) string {
 		for _, p := range e.groups {
-			if b := p.bodies[key]; b != nil {
-				return b.head
+			if i := slices.IndexFunc(p.bodies, func(b *body) bool { return b.key == key }); i >= 0 {
+				return p.bodies[i].head
 			}
 		}
 		return key

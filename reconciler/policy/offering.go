@@ -1,13 +1,14 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
-	"time"
 
 	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -193,7 +194,7 @@ func (e *Engine) Offering(ctx context.Context, c Case, oq OfferingQuery) (Result
 			ast.Item(ast.InternedTerm("status"), oq.status.term),
 			ast.Item(ast.InternedTerm("instanceTypes"), oq.types.term),
 		)
-		els, err := e.elements(ctx, string(StageOffering), input, time.Unix(0, 0).UTC())
+		els, err := e.offeringElements(ctx, input, map[string]string{"status": oq.status.digest, "instanceTypes": oq.types.digest})
 		for i := range els {
 			if els[i].resource == "" {
 				els[i].resource = "NodePool/" + oq.nodePool
@@ -210,4 +211,19 @@ func (e *Engine) Offering(ctx context.Context, c Case, oq OfferingQuery) (Result
 		e.cache.put(key, &cached{question: q, answer: a})
 	}
 	return e.result(c, q, a), nil
+}
+
+// offeringElements asks every part. The elements are the caller's to change.
+func (e *Engine) offeringElements(ctx context.Context, input ast.Object, large map[string]string) ([]element, error) {
+	var out []element
+	for _, p := range e.parts {
+		els, err := p.ask(ctx, input, large)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, els...)
+	}
+	// In the order of the rules, whatever package they are in.
+	slices.SortStableFunc(out, func(a, b element) int { return cmp.Compare(a.body.key, b.body.key) })
+	return out, nil
 }

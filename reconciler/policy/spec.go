@@ -67,6 +67,10 @@ func (e *Engine) elements(ctx context.Context, group string, input ast.Value, no
 	if err != nil {
 		return nil, err
 	}
+	return allElements(results)
+}
+
+func allElements(results []found) ([]element, error) {
 	var out []element
 	for _, f := range results {
 		els, err := elements(f)

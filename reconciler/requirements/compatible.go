@@ -60,6 +60,16 @@ func (s Set) Intersects(asked Set) error {
 	return conflicts
 }
 
+// Overlaps says whether Intersects would return nil, without building an error.
+func (s Set) Overlaps(asked Set) bool {
+	ok := true
+	s.common(asked, func(has, want *Requirement) bool {
+		ok = has.Meets(*want)
+		return ok
+	})
+	return ok
+}
+
 // common calls visit for the labels of both sets until it returns false.
 func (s Set) common(o Set, visit func(mine, theirs *Requirement) bool) {
 	i, j := 0, 0
@@ -102,12 +112,7 @@ func (s Set) IsCompatible(asked Set, allowUndefined func(key string) bool) bool 
 			return false
 		}
 	}
-	ok := true
-	s.common(asked, func(has, want *Requirement) bool {
-		ok = has.Meets(*want)
-		return ok
-	})
-	return ok
+	return s.Overlaps(asked)
 }
 
 func (s Set) mayLack(r *Requirement, allowUndefined func(string) bool) bool {

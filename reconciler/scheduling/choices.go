@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	corev1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/catalog"
@@ -48,11 +51,67 @@ func ChoicesOf(in Input) ([]Choices, error) {
 	}
 	p.compile()
 	out := make([]Choices, 0, len(p.pools))
+	alike := map[string]*Choices{}
+	keys := map[string]map[string]bool{}
 	for _, pl := range p.pools {
-		out = append(out, p.choices(pl))
+		key := p.alike(pl, keys)
+		known := alike[key]
+		if known == nil || len(p.daemons) > 0 {
+			c := p.choices(pl)
+			known, alike[key] = &c, &c
+		}
+		out = append(out, known.of(pl))
 	}
 	slices.SortFunc(out, func(a, b Choices) int { return cmp.Compare(a.NodePool, b.NodePool) })
 	return out, nil
+}
+
+// alike is the same for NodePools that have the same choices: many differ only
+// in names, taints and labels that no instance type has. It does not look at
+// taints, which matter to daemons. keys are the labels of the types of each
+// class, which it fills in.
+func (p *problem) alike(pl *pool, keys map[string]map[string]bool) string {
+	known := keys[pl.class]
+	if known == nil {
+		known = map[string]bool{capacityTypeLabel: true, corev1.LabelTopologyZone: true, awsv1.LabelTopologyZoneID: true}
+		for _, it := range pl.catalog {
+			for r := range it.Requirements.All() {
+				known[r.Key()] = true
+			}
+		}
+		keys[pl.class] = known
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q\n", pl.class, pl.why)
+	for r := range pl.reqs.All() {
+		if known[r.Key()] || r.MinValues() > 0 {
+			lower, upper := r.Bounds()
+			fmt.Fprintf(&b, "%q %t %t %q %d", r.Key(), r.Complement(), r.AllowsAbsent(), r.Values(), r.MinValues())
+			for _, bound := range [...]*int64{lower, upper} {
+				if bound != nil {
+					fmt.Fprintf(&b, " %d", *bound)
+				}
+				b.WriteByte(',')
+			}
+			b.WriteByte('\n')
+		}
+	}
+	for _, x := range p.in.Exclusions.Offerings[pl.name] {
+		for _, s := range [...]string{x.Type, x.Zone, x.CapacityType, x.Rule} {
+			b.WriteString(s)
+			b.WriteByte('\t')
+		}
+	}
+	return b.String()
+}
+
+// of is the same choices as another NodePool's.
+func (c *Choices) of(pl *pool) Choices {
+	out := *c
+	out.NodePool, out.Requirements = pl.name, pl.reqs
+	out.Filters, out.Types = slices.Clone(c.Filters), slices.Clone(c.Types)
+	out.Cheapest, out.Shortfalls = slices.Clone(c.Cheapest), slices.Clone(c.Shortfalls)
+	return out
 }
 
 func (p *problem) choices(pl *pool) Choices {
