@@ -80,12 +80,13 @@ coverage: ## Print the coverage of the core as test-core left it; fail below the
 			printf "coverage %5.1f %%  of the core, at least %d %%\n", share, least; exit share < least }' build/cover.out
 
 .PHONY: lint
-lint: ## Check format and source: gofmt, vet, staticcheck, CUE and Rego format, the project's own rules.
+lint: ## Check format and source: gofmt, vet, staticcheck, CUE and Rego format, the project's own rules, templates for CI.
 	@unformatted=$$($(SOURCES) '*.go' | xargs gofmt -l); \
 		if [ -n "$$unformatted" ]; then echo "not in gofmt's format, run make fmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run ./test/tools/lint
 	$(TOOL) staticcheck ./...
+	$(TOOL) actionlint deploy/ci/github.yaml
 
 .PHONY: fmt
 fmt: ## Format Go, CUE and Rego files.

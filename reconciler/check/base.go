@@ -35,12 +35,11 @@ func compare(o Options, base, head *judged) error {
 	if !base.usable() || !head.usable() {
 		return nil
 	}
-	var err error
-	if change.Fields, err = fieldChanges(base.fleet, head.fleet); err != nil {
-		return err
-	}
 	diff, err := policy.NewDiff(base.fleet, head.fleet, base.judge.Bundle(), head.judge.Bundle())
 	if err != nil {
+		return err
+	}
+	if change.Fields, err = fieldChanges(base.fleet, head.fleet, diff.Resources); err != nil {
 		return err
 	}
 	for _, p := range diff.Policies {

@@ -102,14 +102,15 @@ func (e *effect) holds(field fleet.Path) bool {
 // sections are where the objects of each kind are in the document of a fleet.
 var sections = map[string]string{"NodePool": "nodePools", "EC2NodeClass": "nodeClasses"}
 
-// fieldChanges are the fields that differ, by object and path.
-func fieldChanges(base, head *fleet.Fleet) ([]report.FieldChange, error) {
-	diff, err := policy.NewDiff(base, head, policy.Bundle{}, policy.Bundle{})
+// fieldChanges are the fields of the changed objects that differ, by object and
+// path.
+func fieldChanges(base, head *fleet.Fleet, objects []decision.Change) ([]report.FieldChange, error) {
+	fields, err := policy.NewFields(base, head)
 	if err != nil {
 		return nil, err
 	}
 	out := []report.FieldChange{}
-	for _, c := range diff.Resources {
+	for _, c := range objects {
 		kind, name, _ := strings.Cut(c.Resource, "/")
 		at := fleet.Path{"cluster"}
 		if section := sections[kind]; section != "" {
@@ -119,15 +120,11 @@ func fieldChanges(base, head *fleet.Fleet) ([]report.FieldChange, error) {
 			out = append(out, wholeChange(head, c, kind, at))
 			continue
 		}
-		fields, err := policy.FieldChanges(base, head, at)
+		h, err := newHasher(base, kind, name)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: hash: %w", c.Resource, err)
 		}
-		h, err := newHasher(base, kind, at)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range fields {
+		for _, f := range fields.Changes(at) {
 			fc, err := fieldChange(head, c.Resource, kind, len(at), f, h)
 			if err != nil {
 				return nil, err

@@ -164,9 +164,11 @@ func TestEffectsOfFieldsOutsideTheHash(t *testing.T) {
 }
 
 func TestAChangeThatTheHashDoesNotSeeReplacesNothing(t *testing.T) {
-	f := &fleet.Fleet{Document: json.RawMessage(`{"nodePools":{"a":{"spec":{"template":{"spec":{
-		"expireAfter":"24h","taints":[{"key":"x","effect":"NoSchedule"},{"key":"y","effect":"NoSchedule"}]}}}}},
-		"nodeClasses":{"c":{"spec":{"amiFamily":"AL2023","amiSelectorTerms":[{"alias":"al2023@v1"}]}}}}`)}
+	np := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	read(t, `{"expireAfter":"24h","taints":[{"key":"x","effect":"NoSchedule"},{"key":"y","effect":"NoSchedule"}]}`, &np.Spec.Template.Spec)
+	class := &ec2v1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	read(t, `{"amiFamily":"AL2023","amiSelectorTerms":[{"alias":"al2023@v1"}]}`, &class.Spec)
+	f := &fleet.Fleet{NodePools: []*karpv1.NodePool{np}, NodeClasses: []*ec2v1.EC2NodeClass{class}}
 	tests := []struct {
 		name, kind, object, field, to string
 		want                          bool
@@ -186,7 +188,7 @@ func TestAChangeThatTheHashDoesNotSeeReplacesNothing(t *testing.T) {
 			if tc.kind == "EC2NodeClass" {
 				prefix = fleet.Path{"spec"}
 			}
-			h, err := newHasher(f, tc.kind, fleet.Path{sections[tc.kind], tc.object})
+			h, err := newHasher(f, tc.kind, tc.object)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,5 +201,12 @@ func TestAChangeThatTheHashDoesNotSeeReplacesNothing(t *testing.T) {
 				t.Errorf("moves %v (%v), want %v", got, err, tc.want)
 			}
 		})
+	}
+}
+
+func read(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,19 +18,21 @@ type hasher struct {
 	before string
 }
 
-// newHasher makes the hasher of the object at the path of the fleet's document.
-func newHasher(f *fleet.Fleet, kind string, at fleet.Path) (*hasher, error) {
-	raw := f.Document
-	for _, word := range at {
-		var m map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return nil, err
-		}
-		raw = m[word]
-	}
-	h := &hasher{kind: kind, object: raw}
+// newHasher makes the hasher of the object of that name, which is in the fleet
+// if its kind has a hash.
+func newHasher(f *fleet.Fleet, kind, name string) (*hasher, error) {
+	h := &hasher{kind: kind, object: json.RawMessage("{}")}
 	var err error
-	h.before, err = h.hash(raw)
+	switch kind {
+	case "NodePool":
+		h.object, err = json.Marshal(f.NodePool(name))
+	case "EC2NodeClass":
+		h.object, err = json.Marshal(f.NodeClass(name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.before, err = h.hash(h.object)
 	return h, err
 }
 

@@ -31,6 +31,7 @@ type judged struct {
 	// found is nil where the instance types were not looked at.
 	found *pipeline.Offerings
 	data  *catalog.Data
+	world *pipeline.World
 }
 
 // usable says whether another fleet can be compared with this one.
@@ -64,7 +65,7 @@ func judge(ctx context.Context, s source, base *judged) (*judged, error) {
 	if !out.usable() {
 		return out, nil
 	}
-	return out, out.offerings(ctx, s.now)
+	return out, out.offerings(ctx, s.now, base)
 }
 
 // list is what JSON writes as a list even if nothing is in it.

@@ -37,8 +37,9 @@ const (
 
 // offerings adds what the offering stage says of each NodePool, and what it
 // leaves to choose from, on the catalog that is built in and as if there were a
-// subnet in every zone.
-func (j *judged) offerings(ctx context.Context, now time.Time) error {
+// subnet in every zone. What the base has worked out of the same classes is used
+// again.
+func (j *judged) offerings(ctx context.Context, now time.Time, base *judged) error {
 	f, out := j.fleet, &j.check
 	data, err := catalog.Embedded(f.Cluster.Region)
 	if err != nil {
@@ -50,7 +51,12 @@ func (j *judged) offerings(ctx context.Context, now time.Time) error {
 		}))
 		return nil
 	}
-	found, err := pipeline.NewWorld(f, j.judge, data, everywhere(f, data, now)).Offerings(ctx)
+	if snap := everywhere(f, data, now); base != nil && base.world != nil {
+		j.world = base.world.With(f, j.judge, data, snap)
+	} else {
+		j.world = pipeline.NewWorld(f, j.judge, data, snap)
+	}
+	found, err := j.world.Offerings(ctx)
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,11 @@ func (w *World) Offerings(ctx context.Context) (*Offerings, error) {
 	if err := n.offerings(ctx); err != nil {
 		return nil, err
 	}
-	if out.After, err = scheduling.ChoicesOf(n.input()); err != nil {
-		return nil, err
+	out.After = out.Before
+	if len(n.excluded.Offerings) > 0 {
+		if out.After, err = scheduling.ChoicesOf(n.input()); err != nil {
+			return nil, err
+		}
 	}
 	out.Violations = n.denials
 	for _, pool := range w.Fleet.NodePools {

@@ -18,10 +18,11 @@ type FieldChange struct {
 	From, To json.RawMessage
 }
 
-// FieldChanges are the fields below the path that differ between two fleets, by
-// path. Lists of different length differ as a whole. It fails when a document
-// is no JSON.
-func FieldChanges(previous, next *fleet.Fleet, at fleet.Path) ([]FieldChange, error) {
+// Fields compares two fleets field by field.
+type Fields struct{ before, after map[string]any }
+
+// NewFields reads the documents of both fleets. It fails when one is no JSON.
+func NewFields(previous, next *fleet.Fleet) (*Fields, error) {
 	a, err := decodeObject(previous.Document)
 	if err != nil {
 		return nil, fmt.Errorf("document of the previous fleet: %w", err)
@@ -30,11 +31,17 @@ func FieldChanges(previous, next *fleet.Fleet, at fleet.Path) ([]FieldChange, er
 	if err != nil {
 		return nil, fmt.Errorf("document of the fleet: %w", err)
 	}
+	return &Fields{a, b}, nil
+}
+
+// Changes are the fields below the path that differ, by path. Lists of different
+// length differ as a whole.
+func (f *Fields) Changes(at fleet.Path) []FieldChange {
 	var out []FieldChange
-	walkFields(lookUp(a, at), lookUp(b, at), at, func(p fleet.Path) {
-		out = append(out, FieldChange{Path: slices.Clone(p), From: rawAt(a, p), To: rawAt(b, p)})
+	walkFields(lookUp(f.before, at), lookUp(f.after, at), at, func(p fleet.Path) {
+		out = append(out, FieldChange{Path: slices.Clone(p), From: rawAt(f.before, p), To: rawAt(f.after, p)})
 	})
-	return out, nil
+	return out
 }
 
 // lookUp is the value at a path, nil when there is none.

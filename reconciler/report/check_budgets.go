@@ -229,7 +229,7 @@ func BudgetsMarkdown(w io.Writer, weeks []BudgetWeek) error {
 	for i := range weeks {
 		m.week(&weeks[i])
 	}
-	_, err := io.WriteString(w, m.String())
+	_, err := io.WriteString(w, strings.TrimPrefix(m.String(), "\n"))
 	return err
 }
 

@@ -24,6 +24,8 @@ var own = []ownRule{
 			"until they are."},
 	{check.RuleSpotTypes, "check", "warn", "Too few spot types",
 		"Policies leave fewer than the 15 instance types that it takes to replace a spot node by a cheaper spot node."},
+	{check.RuleBase, "check", "warn", "The base cannot be compared with",
+		"The fleet of the revision behind `reeve check --base` cannot be read. Its policies do not judge, and nothing is compared."},
 	{policy.RuleCompile, "all", "deny", "The policies cannot be used",
 		"Rego that does not compile, that uses a built-in function which is not allowed, that adds to a shipped package, or that\n" +
 			"would never be evaluated. Nothing is judged by part of a bundle."},
