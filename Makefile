@@ -65,6 +65,13 @@ test-race: ## Test the packages that start goroutines with the race detector.
 test-rest: ## Test everything else.
 	$(TEST_ENV) $(GO) test $(REST_PKGS)
 
+.PHONY: test-corpus
+test-corpus: ## Import the manifests of a corpus beside the repository and print counts (REEVE_SHARED=../shared).
+	@test -f "$(REEVE_SHARED)/corpus/INDEX.tsv" || { echo "no corpus: set REEVE_SHARED to the directory that holds corpus/INDEX.tsv"; exit 2; }
+	@mkdir -p build
+	@code=0; $(TEST_ENV) REEVE_SHARED=$(abspath $(REEVE_SHARED)) $(GO) test -count=1 -run '^TestCorpus$$' -v ./reconciler/importer > build/corpus.txt 2>&1 || code=1; \
+		grep -vE '^ *(=== |--- PASS)' build/corpus.txt; exit $$code
+
 .PHONY: coverage
 coverage: ## Print the coverage of the core as test-core left it; fail below the bound.
 	@awk -v least=$(COVERAGE) ' \
