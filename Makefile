@@ -116,7 +116,7 @@ nightly: planted ## Run what is too long for each change: planted bugs, deaths a
 	$(TEST_ENV) REEVE_NIGHTLY=1 $(GO) test -timeout 90m -run MayDieAfterAnyWrite ./reconciler/pipeline
 	@$(SOURCES) '*_test.go' | xargs grep -oE '^func Fuzz[A-Za-z0-9_]+' | sed 's/:func / /' | while read -r file name; do \
 		echo "$(GO) test -run '^$$' -fuzz ^$$name\$$ -fuzztime $(FUZZTIME) ./$$(dirname $$file)"; \
-		$(TEST_ENV) $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname $$file)" </dev/null || exit 1; \
+		$(TEST_ENV) $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "./$$(dirname $$file)" </dev/null || exit 1; \
 	done
 	$(MAKE) bench BENCH="-rounds 10 $(BENCH)"
 
