@@ -69,6 +69,13 @@ test-race: ## Test the packages that start goroutines with the race detector.
 test-rest: ## Test everything else.
 	$(TEST_ENV) $(GO) test $(TIMEOUT) $(REST_PKGS)
 
+.PHONY: test-corpus
+test-corpus: ## Import the manifests of a corpus beside the repository and print counts (REEVE_SHARED=../shared).
+	@test -f "$(REEVE_SHARED)/corpus/INDEX.tsv" || { echo "no corpus: set REEVE_SHARED to the directory that holds corpus/INDEX.tsv"; exit 2; }
+	@mkdir -p build
+	@code=0; $(TEST_ENV) REEVE_SHARED=$(abspath $(REEVE_SHARED)) $(GO) test -count=1 -run '^TestCorpus$$' -v ./reconciler/importer > build/corpus.txt 2>&1 || code=1; \
+		grep -vE '^ *(=== |--- PASS)' build/corpus.txt; exit $$code
+
 .PHONY: coverage
 coverage: ## Print the coverage of the core as test-core left it; fail below the bound.
 	@awk -v least=$(COVERAGE) ' \
@@ -118,7 +125,7 @@ nightly: planted ## Run what is too long for each change: planted bugs, deaths a
 	$(TEST_ENV) REEVE_NIGHTLY=1 $(GO) test -timeout 90m -run MayDieAfterAnyWrite ./reconciler/pipeline
 	@$(SOURCES) '*_test.go' | xargs grep -oE '^func Fuzz[A-Za-z0-9_]+' | sed 's/:func / /' | while read -r file name; do \
 		echo "$(GO) test -run '^$$' -fuzz ^$$name\$$ -fuzztime $(FUZZTIME) ./$$(dirname $$file)"; \
-		$(TEST_ENV) $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname $$file)" </dev/null || exit 1; \
+		$(TEST_ENV) $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "./$$(dirname $$file)" </dev/null || exit 1; \
 	done
 	$(MAKE) bench BENCH="-rounds 10 $(BENCH)"
 	$(MAKE) bench-conftest CONFTEST="-rounds 10 $(CONFTEST)"
