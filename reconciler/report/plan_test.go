@@ -46,7 +46,7 @@ func planned() *Plan {
 	}
 }
 
-func written(t *testing.T, write func(*strings.Builder) error) string {
+func planText(t *testing.T, write func(*strings.Builder) error) string {
 	t.Helper()
 	var b strings.Builder
 	if err := write(&b); err != nil {
@@ -93,7 +93,7 @@ Assumed
 
 The nodes cost $0.4/h, and $0.29/h after this: $0.11/h less.
 `
-	got := written(t, func(b *strings.Builder) error { return PlanText(b, planned()) })
+	got := planText(t, func(b *strings.Builder) error { return PlanText(b, planned()) })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -121,7 +121,7 @@ Nodes that stay:
 
 </details>
 `
-	got := written(t, func(b *strings.Builder) error { return PlanMarkdown(b, planned()) })
+	got := planText(t, func(b *strings.Builder) error { return PlanMarkdown(b, planned()) })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -141,11 +141,11 @@ func TestAPlanIsWellWhenNothingIsDeniedOrPending(t *testing.T) {
 		t.Error("a launch is not well")
 	}
 	p.Steps, p.After = nil, p.Before
-	got := written(t, func(b *strings.Builder) error { return PlanText(b, p) })
+	got := planText(t, func(b *strings.Builder) error { return PlanText(b, p) })
 	if !strings.Contains(got, "\nNothing to launch and nothing to remove.\n") || !strings.HasSuffix(got, "\nThe nodes cost $0.4/h, before and after.\n") {
 		t.Errorf("got\n%s", got)
 	}
-	md := written(t, func(b *strings.Builder) error { return PlanMarkdown(b, p) })
+	md := planText(t, func(b *strings.Builder) error { return PlanMarkdown(b, p) })
 	if !strings.Contains(md, "\nNothing to launch and nothing to remove.\n") {
 		t.Errorf("got\n%s", md)
 	}
@@ -181,7 +181,7 @@ provision(default): 1 × c5a.large a for 2 pods, $0.09/h
   Assumed: Images are as they were.
   The nodes cost $0.4/h now, $0.4/h at rest without the change and $0.45/h with it: $0.05/h more.
 `
-	if diff := cmp.Diff(want, written(t, func(b *strings.Builder) error { return ImpactText(b, impact()) })); diff != "" {
+	if diff := cmp.Diff(want, planText(t, func(b *strings.Builder) error { return ImpactText(b, impact()) })); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
 	want = "#### On the cluster as it is\n\nState of `origin/reeve/blue` at 2026-04-06T12:00:00Z (`0123456789ab`), 3 nodes. " + `The nodes cost $0.4/h now, $0.4/h at rest without the change and $0.45/h with it: $0.05/h more.
@@ -199,7 +199,7 @@ provision(default): 1 × c5a.large a for 2 pods, $0.09/h
 
 Assumed: Images are as they were.
 `
-	if diff := cmp.Diff(want, written(t, func(b *strings.Builder) error { return ImpactMarkdown(b, impact()) })); diff != "" {
+	if diff := cmp.Diff(want, planText(t, func(b *strings.Builder) error { return ImpactMarkdown(b, impact()) })); diff != "" {
 		t.Errorf("markdown (-want +got):\n%s", diff)
 	}
 }
@@ -211,17 +211,17 @@ func TestAnImpactOfNothing(t *testing.T) {
   no node drifts
   The nodes cost $0.4/h now, $0.4/h at rest without the change and $0.4/h with it.
 `
-	if diff := cmp.Diff(want, written(t, func(b *strings.Builder) error { return ImpactText(b, i) })); diff != "" {
+	if diff := cmp.Diff(want, planText(t, func(b *strings.Builder) error { return ImpactText(b, i) })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	md := written(t, func(b *strings.Builder) error { return ImpactMarkdown(b, i) })
+	md := planText(t, func(b *strings.Builder) error { return ImpactMarkdown(b, i) })
 	if !strings.Contains(md, "\nNo node drifts.\n\nNothing to launch and nothing to remove.\n") || !i.OK() {
 		t.Errorf("got\n%s", md)
 	}
 }
 
 func TestAPlanInJSONHasItsListsAndMoney(t *testing.T) {
-	got := written(t, func(b *strings.Builder) error { return PlanJSON(b, planned()) })
+	got := planText(t, func(b *strings.Builder) error { return PlanJSON(b, planned()) })
 	for _, want := range []string{`"before": 0.4`, `"cost": -0.2`, `"later": true`, `"assumptions": [`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
