@@ -42,7 +42,7 @@ func Against(ctx context.Context, st *State, base, head *Revision) (*report.Impa
 	}
 	out := &report.Impact{
 		Branch: st.Branch, Commit: st.Commit, Time: st.Snapshot.Time, Assumptions: with.assumptions,
-		Drift: []report.PlanDrift{}, Steps: with.steps,
+		Drift: []report.PlanDrift{}, Steps: append([]report.PlanStep{}, with.steps...),
 		Now: costOf(st.Catalog, st.Snapshot), Base: before.rest, Head: with.rest,
 	}
 	out.Nodes = count(st.Snapshot.Nodes, func(n *cluster.Node) bool { return n.Claim != nil })

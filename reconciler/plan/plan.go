@@ -80,7 +80,7 @@ func Of(ctx context.Context, o Options) (*report.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", f.Cluster.Name, err)
 	}
-	out.Steps, out.Staying, out.Before, out.After = run.steps, run.staying, costOf(data, s.snap), costOf(data, run.snap)
+	out.Steps, out.Staying, out.Before, out.After = append([]report.PlanStep{}, run.steps...), run.staying, costOf(data, s.snap), costOf(data, run.snap)
 	out.Fitting = run.fitting
 	out.Assumptions = s.assumptions
 	return out, nil

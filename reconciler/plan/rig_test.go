@@ -246,8 +246,10 @@ func (r *rig) pipelineFleet() []*ec2v1.EC2NodeClass {
 	return r.pipeline.Fleet().NodeClasses
 }
 
-// source is one input with a name that errors would have.
-func asSource(b []byte) dump.Source { return dump.Source{Name: "cluster.json", Reader: bytes.NewReader(b)} }
+// asSource is the objects as one input.
+func asSource(b []byte) dump.Source {
+	return dump.Source{Name: "cluster.json", Reader: bytes.NewReader(b)}
+}
 
 func asYAML(t *testing.T, b []byte) dump.Source {
 	t.Helper()

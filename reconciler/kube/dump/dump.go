@@ -119,13 +119,25 @@ func (r *reader) read(in io.Reader) error {
 		return fmt.Errorf("%s: it is larger than %d MiB: split it by namespace", r.file, maxJSON>>20)
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
-	if start := bytes.TrimLeft(b, " \t\r\n"); len(start) > 0 && start[0] == '{' {
+	if looksLikeJSON(b) {
 		return r.json(b)
 	}
 	if len(b) > maxYAML {
 		return fmt.Errorf("%s: it is larger than %d MiB, which is too much for YAML: give the output of kubectl -o json", r.file, maxYAML>>20)
 	}
 	return r.yaml(b)
+}
+
+// looksLikeJSON tells JSON from YAML that begins with a brace, too, and from
+// JSON documents with the separators of YAML. In JSON no string has a line end.
+func looksLikeJSON(b []byte) bool {
+	const space = " \t\r\n"
+	rest, ok := bytes.CutPrefix(bytes.TrimLeft(b, space), []byte("{"))
+	if !ok || bytes.Contains(b, []byte("\n---")) {
+		return false
+	}
+	rest = bytes.TrimLeft(rest, space)
+	return len(rest) == 0 || rest[0] == '"' || rest[0] == '}'
 }
 
 func (r *reader) fault(line int, format string, args ...any) error {

@@ -148,7 +148,7 @@ func checkTimes(o metav1.Object, newest *time.Time) error {
 			continue
 		}
 		if t.at.Time.Before(earliest) || t.at.Time.After(latest) {
-			return fmt.Errorf("%s: %s is not an instant that a cluster can tell of", t.field, t.at.Time.Format(time.RFC3339))
+			return fmt.Errorf("%s: %s is not an instant that a cluster can tell of", t.field, t.at.UTC().Format(time.RFC3339))
 		}
 		if t.field != "metadata.deletionTimestamp" && t.at.After(*newest) {
 			*newest = t.at.UTC()
