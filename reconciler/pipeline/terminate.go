@@ -161,13 +161,11 @@ func (p *Pipeline) flush(ctx context.Context) error {
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if err := p.Cloud.Terminate(ctx, ids); err != nil && !isGone(err) {
-		return fmt.Errorf("terminate %s: %w", plural(len(ids), "instance"), err)
-	}
-	p.instances.end(ids)
-	var errs []error
+	ended, err := p.endInstances(ctx, ids)
+	p.instances.end(ended)
+	errs := []error{err}
 	for _, e := range all {
-		if e.claim == "" {
+		if e.claim == "" || !slices.Contains(ended, e.instance) {
 			continue
 		}
 		err := p.Cluster.SetCondition(ctx, e.claim, port.Condition{Type: karpv1.ConditionTypeInstanceTerminating, True: true})
@@ -176,6 +174,20 @@ func (p *Pipeline) flush(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// endInstances says which of the instances EC2 has taken our word for ending.
+func (p *Pipeline) endInstances(ctx context.Context, ids []string) ([]string, error) {
+	err := p.Cloud.Terminate(ctx, ids)
+	var refused *port.TerminateError
+	switch some := errors.As(err, &refused); {
+	case err == nil, !some && isGone(err):
+		return ids, nil
+	case !some:
+		return nil, fmt.Errorf("terminate %s: %w", plural(len(ids), "instance"), err)
+	}
+	err = fmt.Errorf("terminate %s of %d: %w", plural(len(refused.Instances), "instance"), len(ids), err)
+	return slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(refused.Instances, id) }), err
 }
 
 // reclaim terminates the instances of a reclaim that are still there.
