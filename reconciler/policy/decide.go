@@ -35,22 +35,13 @@ type DecisionInput struct {
 	// launchable types of the claims. Policies always see an object.
 	Prices Prices `json:"prices,omitempty"`
 	// Controller is where Reeve itself runs, if that is known.
-	Controller Controller `json:"controller"`
+	Controller cluster.Controller `json:"controller"`
 	// Recent are the decisions of the last hour, oldest first.
 	Recent []cluster.Recent `json:"recent"`
 }
 
 // Prices are USD per hour by instance type, zone and capacity type.
 type Prices map[string]map[string]map[string]resources.Price
-
-// Controller is where a replica of Reeve runs.
-type Controller struct {
-	// Namespace and Pod name its pod.
-	Namespace string `json:"namespace,omitempty"`
-	Pod       string `json:"pod,omitempty"`
-	// Node is the Kubernetes node it runs on.
-	Node string `json:"node,omitempty"`
-}
 
 // DecisionParts are the values that a decision depends on as far as policies see
 // them.
@@ -61,8 +52,7 @@ type DecisionParts struct {
 	Snapshot *cluster.Snapshot
 	// Types give the prices of the launchable types. May be nil when the
 	// proposal has no claims.
-	Types      *Types
-	Controller Controller
+	Types *Types
 }
 
 // DecisionQuery is a proposal to be judged.
@@ -79,7 +69,7 @@ type DecisionQuery struct {
 func NewDecisionQuery(p DecisionParts) (DecisionQuery, error) {
 	q := DecisionQuery{types: p.Types, in: DecisionInput{
 		Kind: p.Kind, Now: decision.Milliseconds(p.Snapshot.Time), Cluster: p.Fleet.Cluster,
-		Proposal: p.Proposal, Controller: p.Controller,
+		Proposal: p.Proposal, Controller: p.Snapshot.Controller,
 		Nodes: []*cluster.Node{}, Shapes: map[string]*cluster.Shape{},
 		Recent: append([]cluster.Recent{}, p.Snapshot.Recent...),
 	}}
