@@ -312,17 +312,6 @@ func capacityMessage(refused []port.Refusal) string {
 	return strings.Join(parts, "; ")
 }
 
-// evidence is what the next step of a claim depends on besides its node.
-func evidence(snap *cluster.Snapshot, node *cluster.Node) lifecycle.Evidence {
-	var e lifecycle.Evidence
-	for _, n := range snap.Nodes {
-		if n.Name != "" && n.ProviderID != "" && n.ProviderID == node.Claim.ProviderID {
-			e.Nodes = append(e.Nodes, n.Name)
-		}
-	}
-	return e
-}
-
 // follow registers and initializes a node, and notes what others have done.
 func (p *Pipeline) follow(ctx context.Context, snap *cluster.Snapshot, r *port.Record, next lifecycle.Step) error {
 	node := snap.NodeOf(next.Claim)
