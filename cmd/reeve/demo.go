@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,7 @@ func demoCommand() *cobra.Command {
 	if dir := os.Getenv("DEMO_DIR"); dir != "" {
 		o.Dir = dir
 	}
+	var replicas []string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch a fleet in Git become decisions in Git",
@@ -34,11 +37,18 @@ client of AWS included. The directory is replaced.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out = cmd.OutOrStdout()
+			for _, text := range replicas {
+				n, err := strconv.Atoi(text)
+				if err != nil {
+					return fmt.Errorf("--replicas %q: want numbers of pods with commas between them, such as 7,41,3", text)
+				}
+				o.Replicas = append(o.Replicas, n)
+			}
 			return demo.Run(cmd.Context(), o)
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "dir", o.Dir, "directory to write the repositories to ($DEMO_DIR)")
-	cmd.Flags().IntSliceVar(&o.Replicas, "replicas", nil, "scale inflate through these instead of playing the story")
+	cmd.Flags().StringSliceVar(&replicas, "replicas", nil, "scale inflate through these instead of playing the story")
 	cmd.Flags().StringVar(&o.Only, "only", "", "play one scene: "+strings.Join(demo.Scenes(), ", "))
 	cmd.MarkFlagsMutuallyExclusive("replicas", "only")
 	return cmd

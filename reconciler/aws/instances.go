@@ -85,18 +85,27 @@ func described(in types.Instance) port.Instance {
 // the error names it.
 func (c *Cloud) Terminate(ctx context.Context, ids []string) error {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	var errs []error
+	var refused *port.TerminateError
 	for batch := range slices.Chunk(ids, terminateBatch) {
-		if err := c.terminate(ctx, batch); err != nil {
-			errs = append(errs, err)
-		}
+		refused = join(refused, c.terminate(ctx, batch))
 	}
-	return errors.Join(errs...)
+	if refused == nil {
+		return nil
+	}
+	return refused
+}
+
+// join is both errors as one, nil if there is none.
+func join(a, b *port.TerminateError) *port.TerminateError {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return &port.TerminateError{Instances: append(slices.Clone(a.Instances), b.Instances...), Err: errors.Join(a.Err, b.Err)}
 }
 
 // terminate terminates a batch. EC2 refuses all of it because of one, so what it
 // names is left out, and if it names none, the halves are tried.
-func (c *Cloud) terminate(ctx context.Context, ids []string) error {
+func (c *Cloud) terminate(ctx context.Context, ids []string) *port.TerminateError {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -107,15 +116,15 @@ func (c *Cloud) terminate(ctx context.Context, ids []string) error {
 	case err == nil, gone && len(ids) == 1:
 		return nil
 	case !gone && !port.IsTerminal(wrapped), hasCode(err, unauthorized...):
-		return wrapped
+		return &port.TerminateError{Instances: ids, Err: wrapped}
 	case len(ids) == 1:
-		return fmt.Errorf("instance %s: %w", ids[0], wrapped)
+		return &port.TerminateError{Instances: ids, Err: fmt.Errorf("instance %s: %w", ids[0], wrapped)}
 	}
 	if rest := without(ids, instanceID.FindAllString(messageOf(err), -1)); gone && len(rest) < len(ids) {
 		return c.terminate(ctx, rest)
 	}
 	half := len(ids) / 2
-	return errors.Join(c.terminate(ctx, ids[:half]), c.terminate(ctx, ids[half:]))
+	return join(c.terminate(ctx, ids[:half]), c.terminate(ctx, ids[half:]))
 }
 
 var instanceID = regexp.MustCompile(`\bi-[0-9a-f]+\b`)

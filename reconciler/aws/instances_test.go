@@ -108,6 +108,10 @@ func TestTerminate(t *testing.T) {
 		if !port.IsTerminal(err) || !strings.Contains(err.Error(), "instance "+all[3]) || running() != 1 {
 			t.Errorf("terminate: %v; %d run", err, running())
 		}
+		var refused *port.TerminateError
+		if !errors.As(err, &refused) || !slices.Equal(refused.Instances, all[3:4]) {
+			t.Errorf("the error names %+v, want only %s", refused, all[3])
+		}
 	})
 	t.Run("a throttle is tried again later as it was", func(t *testing.T) {
 		a.SetFaults(awsapi.Every("TerminateInstances", awsapi.Fault{Code: "RequestLimitExceeded"}))

@@ -51,7 +51,7 @@ func TestNodesJoinAsTheCatalogSaysTheyDo(t *testing.T) {
 			}
 			node, err := sim.Get[*corev1.Node](a.world.API, in.Node)
 			check(t, err)
-			if diff := cmp.Diff(out.Instances[0].Allocatable, resources.From(node.Status.Allocatable)); diff != "" {
+			if diff := cmp.Diff(req.Types[0].Allocatable, resources.From(node.Status.Allocatable)); diff != "" {
 				t.Errorf("allocatable (-planned +node):\n%s", diff)
 			}
 			if node.Labels["team"] != "a" || node.Labels[karpv1.NodePoolLabelKey] != "default" || node.Labels[karpv1.NodeDoNotSyncTaintsLabelKey] != "true" || node.Labels["node-restriction.kubernetes.io/x"] != "" {

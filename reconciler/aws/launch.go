@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/port"
 )
 
@@ -185,14 +184,4 @@ func (c *Cloud) otherErrors(ctx context.Context, l *launch, answer *ec2.CreateFl
 		errs = append(errs, fmt.Errorf("ec2:CreateFleet: %s: %s: %s", code, message, advice("ec2:CreateFleet", code)))
 	}
 	return errors.Join(errs...)
-}
-
-// offeringOf is the offering of the call in that zone.
-func (l *launch) offeringOf(instanceType, zone string) (decision.Offering, bool) {
-	for _, o := range l.offerings {
-		if o.InstanceType == instanceType && o.Zone == zone {
-			return o, true
-		}
-	}
-	return decision.Offering{}, false
 }

@@ -2,18 +2,14 @@ package aws
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	ec2v1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
-	corev1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/port"
 )
@@ -38,35 +34,17 @@ func (c *Cloud) result(req port.LaunchRequest, l *launch, answer *ec2.CreateFlee
 	return out
 }
 
-// launched is an instance as CreateFleet tells of it, with what the catalog
-// knows of its type.
+// launched is an instance as CreateFleet tells of it. What the catalog knows of
+// its type and offering is the caller's to add.
 func (c *Cloud) launched(req port.LaunchRequest, l *launch, in types.CreateFleetInstance, id string) port.Instance {
 	p := placeOf(in)
 	zone := cmp.Or(p.zone, l.subnets[p.subnet])
 	name := string(in.InstanceType)
-	out := port.Instance{
+	return port.Instance{
 		ID: id, ProviderID: providerID(zone, id), InstanceType: name, Zone: zone, CapacityType: req.CapacityType,
 		ImageID: cmp.Or(p.image, l.images[name]), Tags: instanceTags(req), Launched: c.clock.Now(), State: string(types.InstanceStateNamePending),
 		Decision: req.Decision, Group: req.Group,
 	}
-	if o, ok := l.offeringOf(name, zone); ok {
-		out.Price = o.Price
-	}
-	i := slices.IndexFunc(req.Types, func(t *catalog.InstanceType) bool { return t.Name == name })
-	if i < 0 {
-		return out
-	}
-	t := req.Types[i]
-	out.Capacity, out.Allocatable = t.Capacity, t.Allocatable
-	out.Labels = maps.Clone(t.Requirements.Labels())
-	out.Labels[corev1.LabelTopologyZone] = zone
-	out.Labels[karpv1.CapacityTypeLabelKey] = req.CapacityType
-	for _, s := range req.Class.Status.Subnets {
-		if s.Zone == zone && s.ZoneID != "" {
-			out.Labels[ec2v1.LabelTopologyZoneID] = s.ZoneID
-		}
-	}
-	return out
 }
 
 func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }

@@ -8,11 +8,17 @@ import (
 // Covers says whether the pod counts under the budget. A selector that does
 // not parse covers nothing, as in the API server.
 func (b *PodDisruptionBudget) Covers(p *Pod) bool {
-	if b.Namespace != p.Namespace || b.Selector == nil {
-		return false
-	}
+	return b.Namespace == p.Namespace && b.Matcher().Matches(labels.Set(p.Shape.Labels))
+}
+
+// Matcher is the selector of the budget; one that is missing or does not parse
+// matches nothing.
+func (b *PodDisruptionBudget) Matcher() labels.Selector {
 	sel, err := metav1.LabelSelectorAsSelector(b.Selector)
-	return err == nil && sel.Matches(labels.Set(p.Shape.Labels))
+	if err != nil {
+		return labels.Nothing()
+	}
+	return sel
 }
 
 // BudgetsOf are the budgets that the pod counts under, in the snapshot's order.

@@ -40,6 +40,9 @@ func (s *Snapshot) Digest() string {
 		put(append([]Interruption{}, s.Interruptions...))
 		put(append([]Instance{}, s.Orphans...))
 	}
+	if s.Controller != (Controller{}) {
+		put(s.Controller)
+	}
 	put(shapes)
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

@@ -48,6 +48,17 @@ type Snapshot struct {
 	Orphans []Instance
 	// Recent are decisions of the last hour, oldest first.
 	Recent []Recent
+	// Controller is where Reeve itself runs, as far as that is known.
+	Controller Controller
+}
+
+// Controller is where a replica of Reeve runs.
+type Controller struct {
+	// Namespace and Pod name its pod.
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	// Node is the Kubernetes node it runs on.
+	Node string `json:"node,omitempty"`
 }
 
 // NodeClassStatus is what the cloud resolved for an EC2NodeClass.

@@ -95,6 +95,9 @@ func (s *stage) setRepository() error {
 	if err := gitrepo.InitBare(s.repo, specBranch); err != nil {
 		return err
 	}
+	if err := gitrepo.Unsynced(s.repo); err != nil {
+		return err
+	}
 	author, err := gitrepo.Open(s.repo, gitrepo.Options{})
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -83,13 +82,7 @@ type podBudgets struct {
 func newPodBudgets(s *cluster.Snapshot) *podBudgets {
 	out := &podBudgets{list: s.Budgets, byShape: map[*cluster.Shape][]*cluster.PodDisruptionBudget{}}
 	for _, b := range s.Budgets {
-		selector, err := metav1.LabelSelectorAsSelector(b.Selector)
-		if err != nil {
-			// The API server refuses such a selector; matching everything can
-			// only keep nodes.
-			selector = labels.Everything()
-		}
-		out.selectors = append(out.selectors, selector)
+		out.selectors = append(out.selectors, b.Matcher())
 	}
 	return out
 }

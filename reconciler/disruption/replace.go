@@ -22,9 +22,14 @@ const leastSpotTypes = 15
 
 // The steps that a replacement adds to the filters of its claim.
 const (
-	filterCheaper      = "cheaper than the nodes it replaces"
-	filterCapacityType = "capacity type of the price"
-	filterSameType     = "cheaper than a replaced node of a listed type"
+	// FilterCheaper leaves the types that cost less than the replaced nodes.
+	FilterCheaper = "cheaper than the nodes it replaces"
+	// FilterCapacityType leaves the offerings of the one capacity type that the
+	// price is about.
+	FilterCapacityType = "capacity type of the price"
+	// FilterSameType leaves the types that cost less than each replaced node
+	// whose type is among them.
+	FilterSameType = "cheaper than a replaced node of a listed type"
 )
 
 // What Karpenter says of replacements that are not made.
@@ -121,9 +126,10 @@ func onlyOf(options []scheduling.Option, capacityType string) []scheduling.Optio
 	return out
 }
 
-// worstPrice is what a launch of the type may cost: of the capacity type that
-// would be launched, the dearest offering (Karpenter: WorstLaunchPrice).
-func worstPrice(offerings []catalog.Offering) resources.Price {
+// WorstPrice is what a launch of a type with these offerings may cost: of the
+// capacity type that would be launched, the dearest; the largest price without
+// offerings (Karpenter: WorstLaunchPrice).
+func WorstPrice(offerings []catalog.Offering) resources.Price {
 	for _, capacityType := range []string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand} {
 		worst, found := resources.Price(0), false
 		for _, o := range offerings {
@@ -140,14 +146,14 @@ func worstPrice(offerings []catalog.Offering) resources.Price {
 
 // cheaperThan keeps the types that cost less however the launch turns out.
 func (r *replacement) cheaperThan(options []scheduling.Option, price resources.Price) string {
-	r.narrow(filterCheaper, cheaper(options, price))
+	r.narrow(FilterCheaper, cheaper(options, price))
 	return r.lacks()
 }
 
 func cheaper(options []scheduling.Option, price resources.Price) []scheduling.Option {
 	out := make([]scheduling.Option, 0, len(options))
 	for _, o := range options {
-		if worstPrice(o.Offerings) < price {
+		if WorstPrice(o.Offerings) < price {
 			out = append(out, o)
 		}
 	}
@@ -189,7 +195,7 @@ func (r *replacement) pin(spotToSpot bool) {
 	if spotToSpot || slices.ContainsFunc(r.last(), offers(karpv1.CapacityTypeSpot)) {
 		r.capacityType = karpv1.CapacityTypeSpot
 	}
-	r.narrow(filterCapacityType, onlyOf(r.last(), r.capacityType))
+	r.narrow(FilterCapacityType, onlyOf(r.last(), r.capacityType))
 }
 
 // dropSameTypes drops the types that are no cheaper than a replaced node whose
@@ -207,7 +213,7 @@ func (r *replacement) dropSameTypes(nodes []*Candidate) string {
 	if limit == math.MaxInt64 {
 		return ""
 	}
-	r.narrow(filterSameType, cheaper(r.last(), limit))
+	r.narrow(FilterSameType, cheaper(r.last(), limit))
 	return r.lacks()
 }
 

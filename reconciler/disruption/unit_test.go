@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/cluster"
@@ -155,15 +156,6 @@ func TestPodsThatAreNotEvictedDoNotBlock(t *testing.T) {
 	}
 }
 
-func TestASelectorThatCannotBeReadSelectsAll(t *testing.T) {
-	bad := everything()
-	bad.MatchLabels = map[string]string{"-": "not a label value!"}
-	b := newPodBudgets(&cluster.Snapshot{Budgets: []*cluster.PodDisruptionBudget{{Namespace: "default", Name: "bad", Selector: bad}}})
-	if b.blocks(&cluster.Pod{Namespace: "default", Shape: &cluster.Shape{Namespace: "default"}}, t0) == "" {
-		t.Error("it does not block")
-	}
-}
-
 // A gate that was closed while a command waited stops it.
 func TestSpotToSpotIsValidatedAgain(t *testing.T) {
 	types := commonTypes()
@@ -229,5 +221,16 @@ func TestANodeThatIsHeldOffStaysWhileOthersGo(t *testing.T) {
 				t.Errorf("nothing says why it stays: %+v", blocked)
 			}
 		})
+	}
+}
+
+// A budget whose selector does not parse covers no pod, here as everywhere.
+func TestABudgetThatSelectsNothingBlocksNothing(t *testing.T) {
+	s := &cluster.Snapshot{Budgets: []*cluster.PodDisruptionBudget{{Namespace: "default", Name: "odd", Selector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles"}},
+	}}}}
+	p := podsOf("web", 1, nil)[0]
+	if why := newPodBudgets(s).blocks(p, t0); why != "" || !s.Evictable(p) {
+		t.Errorf("it blocks (%q) or the pod is not evictable (%v)", why, s.Evictable(p))
 	}
 }

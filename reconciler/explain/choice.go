@@ -186,7 +186,9 @@ func (s *sieve) apply(st *report.ChoiceStep) (kept, gone []option, err error) {
 			return s.launchable[o.Name]
 		})
 	}
-	// Steps of replacements compare what may be launched with what is replaced.
+	if kept, gone, err, ok := s.replacing(st); ok {
+		return kept, gone, err
+	}
 	if len(s.left) == st.Left {
 		return s.left, nil, nil
 	}

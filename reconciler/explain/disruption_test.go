@@ -128,7 +128,7 @@ func TestANodeThatTheStoryConsolidatedSaysWhyItWent(t *testing.T) {
 	holds(t, nodeText(t, b, gone), "  removed\n", "Why it came", "EC2 launched what the plan counted on", "Why it went", d.ID+" (terminated)", "Kind         consolidate, multi",
 		"Budget       NodePool default, Underutilized: ", "Saves        $", "Together     with ", "Replaced by  "+fresh, "Verdict, when it was proposed: allowed",
 		"Second verdict, after the validation wait, at 2026-04-06 12:", "tainted", "drained", "terminated")
-	holds(t, nodeText(t, b, fresh), "Replaces     "+gone, "cheaper than the nodes it replaces", "is not worked out again")
+	holds(t, nodeText(t, b, fresh), "Replaces     "+gone, "cheaper than the nodes it replaces", "must cost less than $")
 	empty := b.named("empty node")
 	holds(t, decisionText(t, b, empty.ID), "Kind         consolidate, empty", "Node "+empty.Proposal.Nodes[0].Claim, "terminated", "Bounds and effect", "Verdict: allowed")
 }

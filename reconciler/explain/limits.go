@@ -11,6 +11,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/catalog"
+	"github.com/reeve-project/reeve/reconciler/disruption"
 	"github.com/reeve-project/reeve/reconciler/report"
 	"github.com/reeve-project/reeve/reconciler/resources"
 	"github.com/reeve-project/reeve/reconciler/scheduling"
@@ -92,8 +93,12 @@ func (s *sieve) notDear() (kept, gone []option, err error) {
 // mostExamples is how many types a step shows.
 const mostExamples = 3
 
+// toldAnyway are the steps whose removals are told at any price.
+var toldAnyway = []string{scheduling.FilterPolicy, disruption.FilterCheaper, disruption.FilterSameType}
+
 // tell says which of the removed types were cheaper than what was chosen. What
-// policy removed is told at any price: somebody wrote the rule.
+// policy removed is told at any price, since somebody wrote the rule, and so is
+// what would not have been cheaper than the nodes that it replaces.
 func (s *sieve) tell(st *report.ChoiceStep, gone []option) {
 	var shown []report.Removed
 	rules := map[string]bool{}
@@ -106,7 +111,7 @@ func (s *sieve) tell(st *report.ChoiceStep, gone []option) {
 		if p > 0 && p < s.claim.Price {
 			st.Cheaper++
 		}
-		if p > 0 && p < s.claim.Price || st.By == scheduling.FilterPolicy {
+		if p > 0 && p < s.claim.Price || slices.Contains(toldAnyway, st.By) {
 			shown = append(shown, report.Removed{InstanceType: o.Name, Price: p, Why: o.why})
 		}
 	}

@@ -125,6 +125,20 @@ func InitBare(dir, branch string) error {
 	return nil
 }
 
+// Unsynced has Git write to the bare repository in dir without waiting for the
+// disk: for demos and tests, whose repositories nobody needs after a power cut.
+func Unsynced(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("configure repository %s: %w", dir, err)
+	}
+	_, err = f.WriteString("[core]\n\tfsync = none\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("configure repository %s: %w", dir, err)
+	}
+	return nil
+}
+
 // Name is the remote as given, without a password, or the directory.
 func (r *Repo) Name() string { return r.name }
 

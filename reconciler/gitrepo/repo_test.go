@@ -133,3 +133,20 @@ func serve(t testing.TB, root, password string) string {
 	t.Cleanup(srv.Close)
 	return srv.URL
 }
+
+func TestARepositoryThatIsUnsyncedSaysSoToGit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "demo.git")
+	if err := gitrepo.InitBare(dir, "main"); err != nil {
+		t.Fatal(err)
+	}
+	if err := gitrepo.Unsynced(dir); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("git", "-C", dir, "config", "core.fsync").Output()
+	if got := strings.TrimSpace(string(out)); got != "none" || err != nil {
+		t.Errorf("core.fsync is %q, error %v", got, err)
+	}
+	if err := gitrepo.Unsynced(filepath.Join(dir, "missing")); err == nil {
+		t.Error("there is no repository, and no error")
+	}
+}

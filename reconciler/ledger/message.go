@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -97,9 +98,14 @@ func (m *message) subject() string {
 // body lists what the subject only counts.
 func (m *message) body() []string {
 	var out []string
-	if len(m.decisions) > 1 {
-		for _, d := range m.decisions {
+	for _, d := range m.decisions {
+		indent := ""
+		if len(m.decisions) > 1 {
 			out = append(out, "* "+oneLine(d.Summary))
+			indent = "  "
+		}
+		if names := nodeNames(d); names != "" {
+			out = append(out, indent+names)
 		}
 	}
 	if len(m.decisions) > 0 || len(m.outcomes) > 1 {
@@ -108,6 +114,29 @@ func (m *message) body() []string {
 		}
 	}
 	return out
+}
+
+// mostNamed is how many nodes of a decision a message names.
+const mostNamed = 3
+
+// nodeNames are the nodes that a decision is about, by NodeClaim where they have
+// one; empty for a decision about none.
+func nodeNames(d *decision.Decision) string {
+	nodes := d.Proposal.Nodes
+	var names []string
+	for _, n := range nodes[:min(len(nodes), mostNamed)] {
+		names = append(names, oneLine(cmp.Or(n.Claim, n.Name)))
+	}
+	s := strings.Join(names, ", ")
+	switch more := len(nodes) - mostNamed; {
+	case len(nodes) == 0:
+		return ""
+	case more > 0:
+		return fmt.Sprintf("Nodes: %s and %d more", s, more)
+	case len(nodes) == 1:
+		return "Node: " + s
+	}
+	return "Nodes: " + s
 }
 
 // tally counts words in the order of their first use: "2 × drift, expire".

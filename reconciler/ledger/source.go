@@ -128,7 +128,11 @@ func (b *Branch) Walk(ctx context.Context, fn func(*View) error) error {
 // read; a nil want takes all.
 func (b *Branch) Entries(ctx context.Context, want func(id string, kind decision.Kind) bool, fn func(Entry) error) error {
 	outcomes := map[string]*View{} // the newest commit with an outcome
-	return b.Walk(ctx, func(v *View) error {
+	ours := false
+	err := b.Walk(ctx, func(v *View) error {
+		if _, marked := v.marks.epoch(); marked {
+			ours = true
+		}
 		for _, id := range v.Outcomes() {
 			if outcomes[id] == nil {
 				outcomes[id] = v
@@ -155,7 +159,14 @@ func (b *Branch) Entries(ctx context.Context, want func(id string, kind decision
 		}
 		return nil
 	})
+	if err == nil && !ours {
+		return fmt.Errorf("branch %s of %s: %w", b.Name, b.repo.Name(), ErrNoLedger)
+	}
+	return err
 }
+
+// ErrNoLedger says that no commit of a branch was written by a ledger.
+var ErrNoLedger = errors.New("no commit of it records decisions: name a decision branch, such as reeve/<cluster>")
 
 // Query narrows a Log.
 type Query struct {

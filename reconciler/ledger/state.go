@@ -69,7 +69,8 @@ type daemonSetRecord struct {
 }
 
 type snapshotRecord struct {
-	Time time.Time `json:"time"`
+	Time       time.Time          `json:"time"`
+	Controller cluster.Controller `json:"controller,omitzero"`
 }
 
 // encodeState is a snapshot as files below state/. Equal snapshots are equal
@@ -77,7 +78,7 @@ type snapshotRecord struct {
 // diff.
 func encodeState(s *cluster.Snapshot, sharded bool) (map[string][]byte, error) {
 	e := &stateEncoder{files: map[string][]byte{}, shapes: map[string]bool{}, sharded: sharded}
-	e.json(snapshotFile, snapshotRecord{Time: s.Time})
+	e.json(snapshotFile, snapshotRecord{Time: s.Time, Controller: s.Controller})
 	for _, n := range s.Nodes {
 		e.node(n)
 	}
@@ -280,7 +281,7 @@ func decodeState(state fs.FS) (*cluster.Snapshot, error) {
 	if err := d.file(snapshotFile, &head); err != nil {
 		return nil, err
 	}
-	s.Time = head.Time
+	s.Time, s.Controller = head.Time, head.Controller
 	for _, read := range []func(*cluster.Snapshot) error{d.readShapes, d.nodes, d.daemonSets, d.nodeClasses, d.lists, d.recent} {
 		if err := read(s); err != nil {
 			return nil, err

@@ -39,6 +39,8 @@ func fullSnapshot() *cluster.Snapshot {
 	for i := range 4 {
 		s.Recent = append(s.Recent, cluster.Recent{ID: fmt.Sprint(i), Kind: "drift", Time: noon.Add(time.Duration(i) * 7 * time.Minute), Allowed: i%2 == 0, Fingerprint: "f", Nodes: i, Repeats: i})
 	}
+	s.Nodes[0].Held = []cluster.Hold{{Reason: "Underutilized", Until: noon.Add(time.Hour)}}
+	s.Controller = cluster.Controller{Namespace: "kube-system", Pod: "reeve-0", Node: "ip-1"}
 	return s.Seal()
 }
 

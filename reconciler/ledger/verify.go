@@ -46,6 +46,9 @@ func (r *Result) String() string {
 	state := "verified"
 	if n := len(r.Problems); n > 0 {
 		state = fmt.Sprintf("%d problems", n)
+		if n == 1 {
+			state = "1 problem"
+		}
 	}
 	return fmt.Sprintf("%s: %s: %d commits, %d decisions, %d outcomes, %d open, epoch %d",
 		r.Branch, state, r.Commits, r.Decisions, r.Outcomes, r.Open, r.Epoch)

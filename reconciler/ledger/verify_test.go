@@ -344,7 +344,7 @@ func TestVerifyNeedsTheWholeHistory(t *testing.T) {
 	if len(checked) != 7 || len(res.Problems) != 1 || !strings.Contains(res.Problems[0].String(), "not to my taste") {
 		t.Errorf("with a check: %d, %v", len(checked), res.Problems)
 	}
-	if !strings.Contains(res.String(), "1 problems") {
+	if !strings.Contains(res.String(), "1 problem:") {
 		t.Errorf("%s", res)
 	}
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,7 +151,8 @@ func (d *drainer) force(p *cluster.Pod) bool {
 
 func gracePeriod(p *cluster.Pod) time.Duration {
 	if s := p.Shape.GracePeriodSeconds; s != nil {
-		return time.Duration(*s) * time.Second
+		// What is longer than a duration can be is as long as one can be.
+		return time.Duration(min(max(*s, 0), int64(math.MaxInt64/time.Second))) * time.Second
 	}
 	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -326,5 +327,18 @@ func TestNothingChangesBeforeItsTime(t *testing.T) {
 	}
 	if changed < 300 {
 		t.Errorf("only %d answers changed at all", changed)
+	}
+}
+
+// A grace period that no duration can hold is a very long one, and not one that
+// has passed.
+func TestAGracePeriodBeyondAnyDurationIsLong(t *testing.T) {
+	for _, s := range []int64{math.MaxInt64, math.MaxInt64/int64(time.Second) + 1} {
+		if got := gracePeriod(drainPod("a", grace(s))); got < 100*365*24*time.Hour {
+			t.Errorf("%d seconds are %s", s, got)
+		}
+	}
+	if got := gracePeriod(drainPod("a", grace(-1))); got != 0 {
+		t.Errorf("a negative one is %s", got)
 	}
 }

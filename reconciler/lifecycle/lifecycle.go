@@ -34,8 +34,6 @@ type Action string
 const (
 	// Launch: ask the cloud for an instance.
 	Launch Action = "launch"
-	// MarkLaunched: the instance is there; write it into the claim.
-	MarkLaunched Action = "mark launched"
 	// Register: the node is there; give it what the claim says and let pods on.
 	Register Action = "register"
 	// Initialize: the node is complete; say so.
@@ -52,8 +50,8 @@ const (
 	// Terminate: the claim is being deleted and no pod is left to wait for;
 	// the instance is to be terminated.
 	Terminate Action = "terminate"
-	// Finalize: the claim is being deleted and its instance is gone; the
-	// finalizers are to be removed.
+	// Finalize: the claim is being deleted and it has no instance, or none any
+	// more; the finalizers are to be removed.
 	Finalize Action = "finalize"
 	// Done: nothing is left to do.
 	Done Action = "done"
@@ -78,9 +76,6 @@ const (
 // Evidence is what a claim's next action depends on besides the claim and its
 // node.
 type Evidence struct {
-	// Instance is the id of an instance of the cloud that was launched for
-	// the claim, empty if none is known.
-	Instance string
 	// Nodes are the names of all nodes with the claim's provider id.
 	Nodes []string
 }
@@ -100,28 +95,20 @@ type Step struct {
 	Deadline time.Time
 }
 
-// Steps are the next actions of all claims of the snapshot, in its order.
-// instances are the ids of the instances that the cloud runs, by the name of
-// the claim they were launched for.
-func Steps(s *cluster.Snapshot, instances map[string]string) []Step {
-	byProvider := map[string][]string{}
+// EvidenceOf is the evidence of the snapshot about the node's claim. A claim
+// without an instance has none.
+func EvidenceOf(s *cluster.Snapshot, node *cluster.Node) Evidence {
+	var e Evidence
+	if node.Claim == nil || node.Claim.ProviderID == "" {
+		return e
+	}
 	for _, n := range s.Nodes {
-		if n.Name != "" && n.ProviderID != "" {
-			byProvider[n.ProviderID] = append(byProvider[n.ProviderID], n.Name)
+		if n.Name != "" && n.ProviderID == node.Claim.ProviderID {
+			e.Nodes = append(e.Nodes, n.Name)
 		}
 	}
-	var out []Step
-	for _, n := range s.Nodes {
-		if n.Claim == nil {
-			continue
-		}
-		e := Evidence{Instance: instances[n.Claim.Name]}
-		if n.Claim.ProviderID != "" {
-			e.Nodes = slices.Sorted(slices.Values(byProvider[n.Claim.ProviderID]))
-		}
-		out = append(out, Next(n, e, s.Time))
-	}
-	return out
+	slices.Sort(e.Nodes)
+	return e
 }
 
 // Next is the next action for the claim of the node at the instant. A node
@@ -133,7 +120,7 @@ func Next(n *cluster.Node, e Evidence, now time.Time) Step {
 	case n.Deleting:
 		return Step{Action: ending(n), Claim: n.Claim.Name, Node: n.Name}
 	case !n.Claim.Conditions.Launched:
-		return launch(n.Claim, e, now)
+		return launch(n.Claim, now)
 	case !n.Claim.Conditions.Registered:
 		return register(n, e, now)
 	case !n.Claim.Conditions.Initialized:
@@ -144,11 +131,12 @@ func Next(n *cluster.Node, e Evidence, now time.Time) Step {
 }
 
 // ending is what a claim that is being deleted needs next. A node that has not
-// registered holds no pod that anybody waits for.
+// registered holds no pod that anybody waits for, and what was never launched
+// need not be terminated.
 func ending(n *cluster.Node) Action {
 	c := n.Claim.Conditions
 	switch {
-	case Vanished(n):
+	case n.Claim.ProviderID == "" || Vanished(n):
 		return Finalize
 	case n.Name != "" && c.Registered && !c.Drained:
 		return Evacuate
@@ -157,11 +145,9 @@ func ending(n *cluster.Node) Action {
 	}
 }
 
-func launch(c *cluster.Claim, e Evidence, now time.Time) Step {
+func launch(c *cluster.Claim, now time.Time) Step {
 	deadline := c.Created.Add(LaunchTimeout)
 	switch {
-	case e.Instance != "":
-		return Step{Action: MarkLaunched, Claim: c.Name}
 	case c.Conditions.LaunchFailed != "":
 		reason, message, _ := strings.Cut(c.Conditions.LaunchFailed, ": ")
 		return Step{Action: GiveUp, Claim: c.Name, Reason: reason, Message: message}

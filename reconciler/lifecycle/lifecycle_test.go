@@ -68,13 +68,11 @@ func TestNextActionOfAClaim(t *testing.T) {
 			Step{Action: Launch, Claim: "default-abc", Deadline: t0.Add(5 * time.Minute)}},
 		{"without instance it times out after five minutes", claimed(), Evidence{}, 5 * time.Minute,
 			Step{Action: TimeOut, Claim: "default-abc", Reason: "launch_timeout", Message: "no instance was launched within 5m0s"}},
-		{"an instance that exists is written down and never launched twice", claimed(), Evidence{Instance: "i-1"}, time.Hour,
-			Step{Action: MarkLaunched, Claim: "default-abc"}},
 		{"a claim whose launch failed is given up at once", claimed(func(n *cluster.Node) {
 			n.Claim.Conditions.LaunchFailed = "InsufficientCapacity: EC2 has no m5.large: none at all"
 		}), Evidence{}, time.Second,
 			Step{Action: GiveUp, Claim: "default-abc", Reason: "InsufficientCapacity", Message: "EC2 has no m5.large: none at all"}},
-		{"a launched claim waits for its node", claimed(launched), Evidence{Instance: "i-1"}, time.Minute,
+		{"a launched claim waits for its node", claimed(launched), Evidence{}, time.Minute,
 			Step{Action: Wait, Claim: "default-abc", Reason: "NodeNotFound", Deadline: t0.Add(15 * time.Minute),
 				Message: "no node with the provider id aws:///ap-northeast-2a/i-1 has joined"}},
 		{"without node it times out after fifteen minutes", claimed(launched), Evidence{}, 15 * time.Minute,
@@ -112,6 +110,8 @@ func TestNextActionOfAClaim(t *testing.T) {
 			Step{Action: Terminate, Claim: "default-abc", Node: "ip-1"}},
 		{"a deleted claim without node is terminated", claimed(launched, deleting), Evidence{}, time.Hour,
 			Step{Action: Terminate, Claim: "default-abc"}},
+		{"a deleted claim that was never launched is let go", claimed(deleting), Evidence{}, time.Second,
+			Step{Action: Finalize, Claim: "default-abc"}},
 		{"the node of a deleted claim is drained first", claimed(registered, deleting), one, time.Hour,
 			Step{Action: Evacuate, Claim: "default-abc", Node: "ip-1"}},
 		{"a drained node is terminated", claimed(registered, deleting, drained), one, time.Hour,
@@ -140,28 +140,20 @@ func TestNextActionOfAClaim(t *testing.T) {
 	}
 }
 
-func TestStepsReadTheEvidenceFromTheSnapshot(t *testing.T) {
-	s := &cluster.Snapshot{Time: t0.Add(time.Minute), Nodes: []*cluster.Node{
-		claimed(joined),
-		claimed(func(n *cluster.Node) { n.Claim.Name = "default-new" }),
-		claimed(func(n *cluster.Node) { n.Claim.Name = "default-started" }),
-		claimed(func(n *cluster.Node) {
-			n.Claim.Name = "default-twice"
-			launched(n)
-			n.ProviderID, n.Claim.ProviderID = "aws:///a/i-9", "aws:///a/i-9"
-		}),
-		{Name: "ip-9", ProviderID: "aws:///a/i-9"},
-		{Name: "ip-8", ProviderID: "aws:///a/i-9"},
-	}}
-	want := []Step{
-		{Action: Register, Claim: "default-abc", Node: "ip-1"},
-		{Action: Launch, Claim: "default-new", Deadline: t0.Add(5 * time.Minute)},
-		{Action: MarkLaunched, Claim: "default-started"},
-		{Action: Wait, Claim: "default-twice", Reason: "MultipleNodesFound", Deadline: t0.Add(15 * time.Minute),
-			Message: "the provider id aws:///a/i-9 is that of ip-8 and ip-9"},
-	}
-	if diff := cmp.Diff(want, Steps(s.Seal(), map[string]string{"default-started": "i-3"})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+func TestTheEvidenceIsReadFromTheSnapshot(t *testing.T) {
+	twice := claimed(func(n *cluster.Node) {
+		n.Claim.Name = "default-twice"
+		launched(n)
+		n.ProviderID, n.Claim.ProviderID = "aws:///a/i-9", "aws:///a/i-9"
+	})
+	fresh := claimed(func(n *cluster.Node) { n.Claim.Name = "default-new" })
+	managed := &cluster.Node{Name: "ip-9", ProviderID: "aws:///a/i-9"}
+	one := claimed(joined)
+	s := (&cluster.Snapshot{Nodes: []*cluster.Node{managed, one, fresh, twice, {Name: "ip-8", ProviderID: "aws:///a/i-9"}, {Name: "bare"}}}).Seal()
+	for node, want := range map[*cluster.Node][]string{one: {"ip-1"}, fresh: nil, twice: {"ip-8", "ip-9"}, managed: nil} {
+		if diff := cmp.Diff(Evidence{Nodes: want}, EvidenceOf(s, node)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", node.Key(), diff)
+		}
 	}
 }
 

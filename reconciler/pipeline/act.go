@@ -258,7 +258,7 @@ func (p *Pipeline) claim(ctx context.Context, snap *cluster.Snapshot, r *port.Re
 		// It was created by a leader that did not live to say so.
 		p.step(r, decision.Step{Time: snap.Time, State: decision.Claimed, Claim: c.Name})
 	}
-	step := lifecycle.Next(node, evidence(snap, node), snap.Time)
+	step := lifecycle.Next(node, lifecycle.EvidenceOf(snap, node), snap.Time)
 	if step.Action == lifecycle.Launch {
 		return true, nil
 	}

@@ -153,7 +153,7 @@ func (n *negotiation) unplaced() (*decision.Decision, error) {
 	for _, pool := range n.w.Fleet.ByWeight() {
 		d.Verdict.Exclusions = append(d.Verdict.Exclusions, n.exclusions[pool.Name]...)
 		for _, ev := range n.evaluations[pool.Name] {
-			if n.denying[pool.Name] || !ev.Custom.Cause.Reproducible() {
+			if n.denying[pool.Name] != "" || !ev.Custom.Cause.Reproducible() {
 				d.Evaluations = append(d.Evaluations, ev)
 			}
 		}

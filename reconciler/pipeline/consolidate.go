@@ -12,7 +12,6 @@ import (
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/disruption"
 	"github.com/reeve-project/reeve/reconciler/policy"
-	"github.com/reeve-project/reeve/reconciler/scheduling"
 )
 
 // disruptEvery is how often wasteful nodes are looked for (Karpenter,
@@ -128,10 +127,7 @@ func (w *World) newDisruption(ctx context.Context) (*disruptionTalk, error) {
 	if err := neg.offerings(ctx); err != nil {
 		return nil, err
 	}
-	for _, pool := range slices.Sorted(maps.Keys(neg.denying)) {
-		// A NodePool whose offerings could not be judged launches nothing.
-		neg.excluded.Offerings[pool] = append(neg.excluded.Offerings[pool], scheduling.OfferingExclusion{Rule: neg.denials[0].Rule})
-	}
+	neg.withholdShut()
 	in := neg.input()
 	return &disruptionTalk{w: w, offering: neg, in: disruption.Input{
 		Snapshot: w.Snapshot, Fleet: in.Fleet, Types: in.Types, NotReady: in.NotReady, Exclusions: in.Exclusions, Denied: map[string]string{},

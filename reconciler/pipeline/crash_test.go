@@ -86,6 +86,37 @@ func TestALaunchWhoseAnswerWasLostIsFound(t *testing.T) {
 	r.finish()
 }
 
+// A leader dies with the answer to its launch, and the next one finds nothing on
+// sale any more: what was launched is used all the same.
+func TestALaunchWhoseOfferingsAreGoneIsFound(t *testing.T) {
+	r := started(t)
+	hit := false
+	r.world.SetFaults(func(c sim.Call) *sim.Fault {
+		if c.Op != "Launch" || hit {
+			return nil
+		}
+		hit = true
+		return &sim.Fault{Err: sim.ErrTimeout, After: true}
+	})
+	r.must(r.world.Scale("default/inflate", 5))
+	for !hit {
+		r.run(time.Second)
+	}
+	data, err := r.cloud.Catalog(r.ctx)
+	r.must(err)
+	unsold, err := data.WithPrices(catalog.OnDemandPrices{}, nil)
+	r.must(err)
+	r.cloud.SetCatalog(unsold)
+	r.lead()
+	r.run(10 * time.Second)
+	r.cloud.SetCatalog(data)
+	r.settle()
+	if n := len(r.instances()); n != 1 || r.running() != 5 || r.made(decision.Reclaim)+r.made(decision.Liveness) != 0 {
+		t.Errorf("%d instances and %d pods, %d instances reclaimed, %d claims given up", n, r.running(), r.made(decision.Reclaim), r.made(decision.Liveness))
+	}
+	r.finish()
+}
+
 func TestAStaleLeaderStopsActing(t *testing.T) {
 	r := started(t)
 	old := r.pipeline

@@ -62,6 +62,8 @@ type rig struct {
 	orphan string
 	// boot is how instances start from now on.
 	boot sim.Boot
+	// pod is the controller's own, as "namespace/name".
+	pod string
 }
 
 func newRig(t *testing.T) *rig {
@@ -132,7 +134,7 @@ func (r *rig) tryLead() error {
 	r.pipeline = pipeline.New(pipeline.Deps{
 		Specs:   spec.NewRepository(specs, "main", spec.Options{Cluster: "myeks"}),
 		Cluster: r.api, Cloud: r.cloud, Queue: r.queue, Ledger: r.ledger, Clock: r.world.Clock, Log: slog.New(slog.DiscardHandler),
-	}, pipeline.Options{Cluster: "myeks", Identity: "test", PullInterval: 10 * time.Second, Observer: r.observe})
+	}, pipeline.Options{Cluster: "myeks", Identity: "test", Pod: r.pod, PullInterval: 10 * time.Second, Observer: r.observe})
 	return r.pipeline.Start(r.ctx)
 }
 

@@ -68,8 +68,9 @@ func (p *Pipeline) launchGroup(ctx context.Context, snap *cluster.Snapshot, r *p
 	if err != nil {
 		return err
 	}
-	if req.Attempt > 1 {
-		// An attempt that got no answer may have launched all the same.
+	if req.Attempt > 1 || len(req.Offerings) == 0 {
+		// An attempt that got no answer, this one before a crash or an earlier
+		// one, may have launched all the same.
 		if claims, err = p.adopt(ctx, snap, r, req, claims); err != nil || len(claims) == 0 {
 			return err
 		}
@@ -114,20 +115,25 @@ func (p *Pipeline) assign(ctx context.Context, snap *cluster.Snapshot, r *port.R
 		if i == len(free) {
 			return claims[i:], nil
 		}
-		if err := p.launched(ctx, snap, r, c.Name, p.described(req, free[i])); err != nil {
+		if err := p.launched(ctx, snap, r, c.Name, p.described(snap, req, free[i])); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// described is the instance with what its type and offering say of it.
-func (p *Pipeline) described(req port.LaunchRequest, in port.Instance) port.Instance {
-	i := slices.IndexFunc(req.Types, func(t *catalog.InstanceType) bool { return t.Name == in.InstanceType })
+// described is the instance with what its type and offering say of it. It may
+// be of an offering that nothing more is launched with.
+func (p *Pipeline) described(snap *cluster.Snapshot, req port.LaunchRequest, in port.Instance) port.Instance {
+	types, err := p.resolved(snap, req.Class.Name)
+	if err != nil {
+		types = req.Types
+	}
+	i := slices.IndexFunc(types, func(t *catalog.InstanceType) bool { return t.Name == in.InstanceType })
 	if i < 0 {
 		return in
 	}
-	t := req.Types[i]
+	t := types[i]
 	in.Capacity, in.Allocatable, in.Labels = t.Capacity, t.Allocatable, t.Requirements.Labels()
 	in.Labels[zoneLabel], in.Labels[karpv1.CapacityTypeLabelKey] = in.Zone, in.CapacityType
 	for _, o := range t.Offerings {
@@ -304,17 +310,6 @@ func capacityMessage(refused []port.Refusal) string {
 		return "every offering of the plan is excluded or known to be without capacity"
 	}
 	return strings.Join(parts, "; ")
-}
-
-// evidence is what the next step of a claim depends on besides its node.
-func evidence(snap *cluster.Snapshot, node *cluster.Node) lifecycle.Evidence {
-	var e lifecycle.Evidence
-	for _, n := range snap.Nodes {
-		if n.Name != "" && n.ProviderID != "" && n.ProviderID == node.Claim.ProviderID {
-			e.Nodes = append(e.Nodes, n.Name)
-		}
-	}
-	return e
 }
 
 // follow registers and initializes a node, and notes what others have done.

@@ -64,7 +64,7 @@ func lost(s *cluster.Snapshot, n *cluster.Node) string {
 	if n.Deleting || n.Claim.Conditions.Registered {
 		return ""
 	}
-	if step := lifecycle.Next(n, evidence(s, n), s.Time); step.Action == lifecycle.GiveUp || step.Action == lifecycle.TimeOut {
+	if step := lifecycle.Next(n, lifecycle.EvidenceOf(s, n), s.Time); step.Action == lifecycle.GiveUp || step.Action == lifecycle.TimeOut {
 		return step.Reason + ": " + step.Message
 	}
 	return ""

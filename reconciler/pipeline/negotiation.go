@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -36,7 +37,8 @@ type negotiation struct {
 	rounds      map[string][]decision.Round
 	// denials are all objections that pods were kept pending for.
 	denials []decision.Finding
-	denying map[string]bool
+	// denying is by NodePool the rule that objected first.
+	denying map[string]string
 	// admitted are the types that a NodePool could use but for policies.
 	admitted map[string]map[string]bool
 	// asked is what admitted was worked out for.
@@ -53,7 +55,7 @@ func newNegotiation(w *World, snap *cluster.Snapshot, types map[string]*resolved
 		lists:      map[string][]string{},
 		exclusions: map[string][]decision.Exclusion{}, warnings: map[string][]decision.Finding{},
 		evaluations: map[string][]decision.Evaluation{}, rounds: map[string][]decision.Round{},
-		denying: map[string]bool{}, admitted: map[string]map[string]bool{},
+		denying: map[string]string{}, admitted: map[string]map[string]bool{},
 	}
 }
 
@@ -185,7 +187,15 @@ func (n *negotiation) keepOff(pool, pod, rule string) bool {
 
 func (n *negotiation) deny(pool string, findings []decision.Finding) {
 	n.denials = append(n.denials, findings...)
-	n.denying[pool] = true
+	n.denying[pool] = cmp.Or(n.denying[pool], findings[0].Rule)
+}
+
+// withholdShut keeps every offering from the NodePools that were denied, in the
+// name of the rule that denied each: they launch nothing.
+func (n *negotiation) withholdShut() {
+	for _, pool := range slices.Sorted(maps.Keys(n.denying)) {
+		n.excluded.Offerings[pool] = append(n.excluded.Offerings[pool], scheduling.OfferingExclusion{Rule: n.denying[pool]})
+	}
 }
 
 // propose makes one proposal for each NodePool that the plan gives nodes.

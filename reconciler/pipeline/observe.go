@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reeve-project/reeve/reconciler/cluster"
@@ -35,12 +36,29 @@ func (p *Pipeline) observe(ctx context.Context, now time.Time) (*cluster.Snapsho
 	p.unavailable = slices.DeleteFunc(p.unavailable, func(u cluster.Unavailable) bool { return !u.Until.After(now) })
 	snap.Unavailable = slices.Clone(p.unavailable)
 	snap.Recent = p.Ledger.Recent(now)
+	snap.Controller = locate(snap, p.opts.Pod)
 	p.look(ctx, snap)
 	snap.Seal()
 	nominate(snap, p.open)
 	markRemoving(snap, p.open)
 	p.holds.note(snap, p.fleet.Commit)
 	return snap, nil
+}
+
+// locate finds the controller's own pod, given as "namespace/name". Its node is
+// empty while the pod is on none of the cluster's.
+func locate(snap *cluster.Snapshot, key string) cluster.Controller {
+	namespace, name, ok := strings.Cut(key, "/")
+	if !ok {
+		return cluster.Controller{}
+	}
+	out := cluster.Controller{Namespace: namespace, Pod: name}
+	for _, n := range snap.Nodes {
+		if slices.ContainsFunc(n.Pods, func(o *cluster.Pod) bool { return o.Key() == key && !o.Preempting }) {
+			out.Node = n.Name
+		}
+	}
+	return out
 }
 
 // refreshCatalog takes the cloud's catalog. Where the cloud cannot be asked,

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/reeve-project/reeve/reconciler/cluster"
@@ -81,4 +83,28 @@ func TestClaimsOfOthersAreLeftToThem(t *testing.T) {
 			t.Errorf("%d decisions", n)
 		}
 	})
+}
+
+// The node that the controller runs on is not removed, also where its pod has
+// labels that nobody has told the policy of; a replay knows where it ran.
+func TestTheNodeOfTheControllerStays(t *testing.T) {
+	r := withReplicas(t, 5)
+	node := r.nodeOf(r.claims()[0])
+	pod := busyPod(node)
+	pod.Namespace, pod.Name, pod.Annotations = "kube-system", "our-own-reeve", nil
+	host, err := sim.Get[*corev1.Node](r.world.API, node)
+	r.must(err)
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: host.UID, Controller: new(true)}}
+	r.must(r.world.Apply(pod))
+	r.pod = "kube-system/our-own-reeve"
+	r.must(r.world.Clock.Advance(time.Second))
+	r.lead()
+	r.must(r.world.Scale("default/inflate", 0))
+	r.until(3*time.Minute, func() bool { return r.made(decision.Consolidate) > 0 })
+	d := r.last(decision.Consolidate)
+	if d.Verdict.Allowed || !strings.Contains(d.Summary, "REEVE-CTRL-002") {
+		t.Errorf("decision %s", d.Summary)
+	}
+	r.run(time.Minute)
+	r.finish()
 }

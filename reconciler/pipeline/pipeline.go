@@ -44,6 +44,9 @@ type Options struct {
 	Cluster string
 	// Identity of this process, for the handover record.
 	Identity string
+	// Pod is "namespace/name" of the pod that this process runs in, which tells
+	// policies where the controller is; empty when it is unknown or none.
+	Pod string
 	// PullInterval is the longest time between two looks at the spec branch;
 	// zero looks in every pass. Wake brings the next look forward.
 	PullInterval time.Duration

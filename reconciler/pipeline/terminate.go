@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -58,11 +59,27 @@ func (p *Pipeline) terminate(ctx context.Context, snap *cluster.Snapshot, r *por
 			return fmt.Errorf("delete: %w", err)
 		}
 	}
-	done, err := p.drain(ctx, snap, r, node)
-	if err != nil || !done {
-		return err
+	going := asDeleted(node, r, snap.Time)
+	if lifecycle.Next(going, lifecycle.EvidenceOf(snap, node), snap.Time).Action == lifecycle.Evacuate {
+		done, err := p.drain(ctx, snap, r, going)
+		if err != nil || !done {
+			return err
+		}
+		going = asDeleted(node, r, snap.Time)
 	}
-	return p.end(ctx, snap, r, node)
+	return p.end(ctx, snap, r, going)
+}
+
+// asDeleted is the node as it is once its claim has been deleted, at that
+// instant if it was not before. It is drained when the outcome says so.
+func asDeleted(n *cluster.Node, r *port.Record, now time.Time) *cluster.Node {
+	out, claim := *n, *n.Claim
+	out.Claim, out.Deleting = &claim, true
+	if out.DeletedAt.IsZero() {
+		out.DeletedAt = now
+	}
+	claim.Conditions.Drained = r.Outcome.Has(n.Key(), decision.Drained)
+	return &out
 }
 
 // taint keeps pods and load balancers off a node that is going.
@@ -79,12 +96,9 @@ func (p *Pipeline) taint(ctx context.Context, snap *cluster.Snapshot, r *port.Re
 }
 
 // drain evicts the pods of the node, tier by tier, and says whether none is
-// left that it waits for. A node whose instance is gone has nothing to drain.
+// left that it waits for.
 func (p *Pipeline) drain(ctx context.Context, snap *cluster.Snapshot, r *port.Record, node *cluster.Node) (bool, error) {
 	key := node.Key()
-	if node.Name == "" || r.Outcome.Has(key, decision.Drained) || lifecycle.Vanished(node) {
-		return true, nil
-	}
 	if err := p.Cluster.Label(ctx, node.Name, excludeFromBalancers, excludedBy); err != nil && !isGone(err) {
 		return false, fmt.Errorf("label node %s: %w", node.Name, err)
 	}
@@ -92,11 +106,7 @@ func (p *Pipeline) drain(ctx context.Context, snap *cluster.Snapshot, r *port.Re
 	if err != nil {
 		return false, fmt.Errorf("pods of node %s: %w", node.Name, err)
 	}
-	going := *node
-	if going.DeletedAt.IsZero() {
-		going.DeletedAt = snap.Time
-	}
-	next := lifecycle.NextDrain(&going, pods, snap.Time)
+	next := lifecycle.NextDrain(node, pods, snap.Time)
 	if err := p.evict(ctx, next); err != nil {
 		return false, err
 	}
@@ -132,8 +142,8 @@ func (p *Pipeline) evict(ctx context.Context, d lifecycle.Drain) error {
 // pass ends.
 func (p *Pipeline) end(ctx context.Context, snap *cluster.Snapshot, r *port.Record, node *cluster.Node) error {
 	key, id := node.Key(), instanceID(node.Claim.ProviderID)
-	if id != "" && !instanceIsGone(node) {
-		if !p.instances.terminating(id) {
+	if lifecycle.Next(node, lifecycle.EvidenceOf(snap, node), snap.Time).Action != lifecycle.Finalize {
+		if !p.instances.terminating(id) || !node.Claim.Conditions.InstanceTerminating {
 			p.ending = append(p.ending, ending{instance: id, claim: key})
 		}
 		return nil
@@ -161,13 +171,11 @@ func (p *Pipeline) flush(ctx context.Context) error {
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if err := p.Cloud.Terminate(ctx, ids); err != nil && !isGone(err) {
-		return fmt.Errorf("terminate %s: %w", plural(len(ids), "instance"), err)
-	}
-	p.instances.end(ids)
-	var errs []error
+	ended, err := p.endInstances(ctx, ids)
+	p.instances.end(ended)
+	errs := []error{err}
 	for _, e := range all {
-		if e.claim == "" {
+		if e.claim == "" || !slices.Contains(ended, e.instance) {
 			continue
 		}
 		err := p.Cluster.SetCondition(ctx, e.claim, port.Condition{Type: karpv1.ConditionTypeInstanceTerminating, True: true})
@@ -176,6 +184,20 @@ func (p *Pipeline) flush(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// endInstances says which of the instances EC2 has taken our word for ending.
+func (p *Pipeline) endInstances(ctx context.Context, ids []string) ([]string, error) {
+	err := p.Cloud.Terminate(ctx, ids)
+	var refused *port.TerminateError
+	switch some := errors.As(err, &refused); {
+	case err == nil, !some && isGone(err):
+		return ids, nil
+	case !some:
+		return nil, fmt.Errorf("terminate %s: %w", plural(len(ids), "instance"), err)
+	}
+	err = fmt.Errorf("terminate %s of %d: %w", plural(len(refused.Instances), "instance"), len(ids), err)
+	return slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(refused.Instances, id) }), err
 }
 
 // reclaim terminates the instances of a reclaim that are still there.

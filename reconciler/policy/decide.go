@@ -37,7 +37,7 @@ type DecisionInput struct {
 	// Costs is what the nodes that Reeve manages cost before the proposal.
 	Costs Costs `json:"costs"`
 	// Controller is where Reeve itself runs, if that is known.
-	Controller Controller `json:"controller"`
+	Controller cluster.Controller `json:"controller"`
 	// Recent are the decisions of the last hour, oldest first.
 	Recent []cluster.Recent `json:"recent"`
 }
@@ -75,15 +75,6 @@ func costs(s *cluster.Snapshot, types *Types) Costs {
 	return out
 }
 
-// Controller is where a replica of Reeve runs.
-type Controller struct {
-	// Namespace and Pod name its pod.
-	Namespace string `json:"namespace,omitempty"`
-	Pod       string `json:"pod,omitempty"`
-	// Node is the Kubernetes node it runs on.
-	Node string `json:"node,omitempty"`
-}
-
 // DecisionParts are the values that a decision depends on as far as policies see
 // them.
 type DecisionParts struct {
@@ -93,8 +84,7 @@ type DecisionParts struct {
 	Snapshot *cluster.Snapshot
 	// Types give the prices of the launchable types. May be nil when the
 	// proposal has no claims.
-	Types      *Types
-	Controller Controller
+	Types *Types
 }
 
 // DecisionQuery is a proposal to be judged.
@@ -111,7 +101,7 @@ type DecisionQuery struct {
 func NewDecisionQuery(p DecisionParts) (DecisionQuery, error) {
 	q := DecisionQuery{types: p.Types, in: DecisionInput{
 		Kind: p.Kind, Now: decision.Milliseconds(p.Snapshot.Time), Cluster: p.Fleet.Cluster,
-		Proposal: p.Proposal, Costs: costs(p.Snapshot, p.Types), Controller: p.Controller,
+		Proposal: p.Proposal, Costs: costs(p.Snapshot, p.Types), Controller: p.Snapshot.Controller,
 		Nodes: []*cluster.Node{}, Shapes: map[string]*cluster.Shape{},
 		Recent: append([]cluster.Recent{}, p.Snapshot.Recent...),
 	}}

@@ -74,14 +74,15 @@ func TestTheNodeUnderTheControllerIsNotRemoved(t *testing.T) {
 	}}
 	for _, tc := range []struct {
 		kind       decision.Kind
-		controller Controller
+		controller cluster.Controller
 		want       []string
 	}{
-		{decision.Consolidate, Controller{}, []string{"Node/ip-1"}},
-		{decision.Drift, Controller{Node: "ip-2"}, []string{"Node/ip-1", "Node/ip-2"}},
-		{decision.Interrupt, Controller{Node: "ip-2"}, nil},
+		{decision.Consolidate, cluster.Controller{}, []string{"Node/ip-1"}},
+		{decision.Drift, cluster.Controller{Node: "ip-2"}, []string{"Node/ip-1", "Node/ip-2"}},
+		{decision.Interrupt, cluster.Controller{Node: "ip-2"}, nil},
 	} {
-		r := judgeDecision(t, e, Case{Fleet: f, Now: noon}, DecisionParts{Kind: tc.kind, Proposal: p, Snapshot: s, Controller: tc.controller})
+		s.Controller = tc.controller
+		r := judgeDecision(t, e, Case{Fleet: f, Now: noon}, DecisionParts{Kind: tc.kind, Proposal: p, Snapshot: s})
 		var got []string
 		for _, v := range r.Violations {
 			if v.Rule != "REEVE-CTRL-002" {

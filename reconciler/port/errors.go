@@ -50,6 +50,20 @@ func IsTerminal(err error) bool {
 	return errors.As(err, &t)
 }
 
+// TerminateError is that EC2 does not terminate some of the instances it was
+// asked to; it took the others.
+type TerminateError struct {
+	// Instances are the ids of those that go on.
+	Instances []string
+	Err       error
+}
+
+// Error is the text of the cause.
+func (e *TerminateError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *TerminateError) Unwrap() error { return e.Err }
+
 // WaitError is an error that goes away by itself.
 type WaitError struct {
 	Err   error

@@ -81,7 +81,9 @@ type Cloud interface {
 	ResolveNodeClass(ctx context.Context, class *ec2v1.EC2NodeClass) (ec2v1.EC2NodeClassStatus, error)
 	// Launch launches one group. Instances and refusals may both be there.
 	Launch(ctx context.Context, req LaunchRequest) (LaunchResult, error)
-	// Terminate terminates the instances; those that are gone are success.
+	// Terminate terminates the instances; those that are gone are success. An
+	// error that is a *TerminateError names those that go on, any other error
+	// is about all.
 	Terminate(ctx context.Context, ids []string) error
 	// Instances lists what runs in this cluster's name.
 	Instances(ctx context.Context) ([]Instance, error)
@@ -182,12 +184,15 @@ type Instance struct {
 	Zone         string
 	CapacityType string
 	ImageID      string
-	Price        resources.Price
-	Capacity     resources.List
-	Allocatable  resources.List
-	Labels       map[string]string
-	Tags         map[string]string
-	Launched     time.Time
+	// Price, Capacity, Allocatable and Labels are the catalog's word: the
+	// pipeline adds them to what it launches. Who lists or launches instances
+	// need not know them.
+	Price       resources.Price
+	Capacity    resources.List
+	Allocatable resources.List
+	Labels      map[string]string
+	Tags        map[string]string
+	Launched    time.Time
 	// State is EC2's: pending, running, shutting-down, …
 	State string
 	// Claim, Decision and Group are read from the tags. Group is -1 without

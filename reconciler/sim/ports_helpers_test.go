@@ -127,21 +127,27 @@ func (e *estate) drive(t *testing.T, claims ...string) {
 	for _, n := range s.Nodes {
 		taken[n.ProviderID] = true
 	}
-	instances, byClaim := map[string]string{}, map[string]port.Instance{}
+	byClaim := map[string]port.Instance{}
 	for _, n := range s.Nodes {
 		i := slices.IndexFunc(list, func(in port.Instance) bool { return !taken[in.ProviderID] })
 		if n.Claim != nil && n.ProviderID == "" && i >= 0 {
-			instances[n.Claim.Name], byClaim[n.Claim.Name] = list[i].ID, list[i]
+			byClaim[n.Claim.Name] = list[i]
 			taken[list[i].ProviderID] = true
 			check(t, e.cloud.Tag(ctx, list[i].ID, map[string]string{"karpenter.sh/nodeclaim": n.Claim.Name}))
 		}
 	}
-	for _, step := range lifecycle.Steps(s, instances) {
+	for _, n := range s.Nodes {
+		if n.Claim == nil {
+			continue
+		}
+		if in, ok := byClaim[n.Claim.Name]; ok {
+			check(t, e.cluster.MarkLaunched(ctx, n.Claim.Name, in))
+			continue
+		}
+		step := lifecycle.Next(n, lifecycle.EvidenceOf(s, n), s.Time)
 		switch step.Action {
 		case lifecycle.Launch:
 			_, err = e.cloud.Launch(ctx, e.request(t, "token", claims...))
-		case lifecycle.MarkLaunched:
-			err = e.cluster.MarkLaunched(ctx, step.Claim, byClaim[step.Claim])
 		case lifecycle.Register:
 			err = e.cluster.Register(ctx, step.Claim, step.Node)
 		case lifecycle.Initialize:

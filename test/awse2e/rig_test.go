@@ -100,6 +100,7 @@ func newRig(tb testing.TB, files map[string]string, workloads ...sim.Object) *ri
 		steps: map[string][]decision.Step{}, claims: map[string]int{}, launched: map[string]int{},
 	}
 	r.must(gitrepo.InitBare(r.repo, "main"))
+	r.must(gitrepo.Unsynced(r.repo))
 	r.author = r.open()
 	r.world = sim.NewWorld(sim.Options{Start: noon})
 	r.api, r.spool = sim.NewCluster(r.world), sim.NewSpool(r.world)
