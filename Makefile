@@ -53,7 +53,7 @@ demo: build ## Show the whole story in a simulated cluster (DEMO_DIR=build/demo,
 	bin/reeve demo --dir $(DEMO_DIR) $(DEMO)
 
 .PHONY: test
-test: test-core test-race test-rest coverage ## Run all tests and check the coverage of the core.
+test: test-core test-race test-rest test-crds coverage ## Run all tests and check the coverage of the core.
 
 .PHONY: test-core
 test-core: ## Test the core packages and measure their coverage.
@@ -76,6 +76,10 @@ test-corpus: ## Import the manifests of a corpus beside the repository and print
 	@code=0; $(TEST_ENV) REEVE_SHARED=$(abspath $(REEVE_SHARED)) $(GO) test -count=1 -run '^TestCorpus$$' -v ./reconciler/importer > build/corpus.txt 2>&1 || code=1; \
 		grep -vE '^ *(=== |--- PASS)' build/corpus.txt; exit $$code
 
+.PHONY: test-crds
+test-crds: ## Hold the schemas against Karpenter's real CRDs; a module of its own (REEVE_MUTANTS=20000 for more).
+	cd test/crds && $(TEST_ENV) $(GO) test ./...
+
 .PHONY: coverage
 coverage: ## Print the coverage of the core as test-core left it; fail below the bound.
 	@awk -v least=$(COVERAGE) ' \
@@ -91,6 +95,7 @@ lint: ## Check format and source: gofmt, vet, staticcheck, CUE and Rego format, 
 	@unformatted=$$($(SOURCES) '*.go' | xargs gofmt -l); \
 		if [ -n "$$unformatted" ]; then echo "not in gofmt's format, run make fmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	cd test/crds && $(GO) vet ./...
 	$(GO) run ./test/tools/lint
 	$(TOOL) staticcheck ./...
 	$(TOOL) actionlint deploy/ci/github.yaml
@@ -122,6 +127,7 @@ verify: generate ## Generate again and fail if anything differs from what is com
 
 .PHONY: nightly
 nightly: planted ## Run what is too long for each change: planted bugs, deaths after every single write, every fuzz test for FUZZTIME, and the benchmarks.
+	$(MAKE) test-crds REEVE_MUTANTS=20000
 	$(TEST_ENV) REEVE_NIGHTLY=1 $(GO) test -timeout 90m -run MayDieAfterAnyWrite ./reconciler/pipeline
 	@$(SOURCES) '*_test.go' | xargs grep -oE '^func Fuzz[A-Za-z0-9_]+' | sed 's/:func / /' | while read -r file name; do \
 		echo "$(GO) test -run '^$$' -fuzz ^$$name\$$ -fuzztime $(FUZZTIME) ./$$(dirname $$file)"; \
@@ -137,6 +143,7 @@ planted: ## Plant known bugs one by one and fail unless the test named for each 
 .PHONY: tidy-check
 tidy-check: ## Fail if go.mod or go.sum are not tidy.
 	$(GO) mod tidy -diff
+	cd test/crds && $(GO) mod tidy -diff
 	$(GO) mod verify
 
 .PHONY: clean

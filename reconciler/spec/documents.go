@@ -184,6 +184,9 @@ func (o *document) check(d *datum) error {
 		return fmt.Errorf("defaults of a %s: %w", o.kind, err)
 	}
 	o.rules()
+	if len(o.judge.errors) == before {
+		o.decode()
+	}
 	if len(o.judge.errors) > before {
 		return nil
 	}
@@ -203,20 +206,18 @@ func (o *document) rules() {
 	switch o.kind {
 	case "NodePool":
 		checkNodePool(o.root, o.add)
-		o.pool = &karpv1.NodePool{}
-		o.decode(o.pool)
 	case "EC2NodeClass":
 		checkNodeClass(o.root.get("spec"), o.add)
-		o.decode(&ec2v1.EC2NodeClass{})
 	case "NodeClaim":
 		checkNodeClaim(o.root, o.add)
-		o.decode(&karpv1.NodeClaim{})
 	}
 }
 
 // decode finds the fields that Karpenter's types do not have. The status is
 // not the author's.
-func (o *document) decode(into any) {
+func (o *document) decode() {
+	o.pool = &karpv1.NodePool{}
+	into := map[string]any{"NodePool": o.pool, "NodeClaim": &karpv1.NodeClaim{}, "EC2NodeClass": &ec2v1.EC2NodeClass{}}[o.kind]
 	fields, _ := o.root.value.(map[string]any)
 	delete(fields, "status")
 	d := &decoder{positions: o.places, fallback: o.file.position(0)}

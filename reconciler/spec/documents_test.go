@@ -3,10 +3,17 @@ package spec
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"cuelang.org/go/cue/token"
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
 	"github.com/reeve-project/reeve/reconciler/decision"
+	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/test/fixtures/validation"
 )
 
@@ -64,4 +71,81 @@ func compareCase(t *testing.T, c validation.Case, found []decision.Finding) {
 	if !matched || (c.At == "" && len(found) > 0) {
 		t.Errorf("%s\nwant %s, saying %q; found\n%s", c.Title, c.At, c.Says, strings.Join(got, "\n"))
 	}
+}
+
+// TestAnUnknownFieldIsFoundWhereverItIs adds a field to each struct of the valid
+// fixtures in turn: the schemas must be closed everywhere, or the field would
+// only be found by decoding, which does not know its place.
+func TestAnUnknownFieldIsFoundWhereverItIs(t *testing.T) {
+	cases, err := validation.Cases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs []Source
+	want := map[string]string{}
+	for _, c := range cases {
+		if c.Invalid {
+			continue
+		}
+		data, _ := readYAML(c.Name, c.Data)
+		for _, d := range data {
+			for _, at := range closedStructs(d, nil) {
+				name := fmt.Sprintf("%d.json", len(docs))
+				docs = append(docs, Source{Name: name, Data: withUnknown(t, d, at)})
+				want[name] = append(at, "nope").String()
+			}
+		}
+	}
+	found, err := JudgeDocuments(context.Background(), docs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range found {
+		if strings.Contains(f.Message, `"nope" is not allowed`) {
+			got[f.Position.File] = f.Path.String()
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) < 150 {
+		t.Errorf("%d structs; paths of the unknown field (-want +got):\n%s", len(want), diff)
+	}
+}
+
+// closedStructs are the paths of the structs in the spec of an object that take
+// no fields of one's own.
+func closedStructs(d *datum, at fleet.Path) []fleet.Path {
+	var out []fleet.Path
+	open := []string{"tags", "labels", "annotations", "limits", "kubeReserved", "systemReserved", "evictionHard", "evictionSoft", "evictionSoftGracePeriod"}
+	if d.kind == yaml.MappingNode && len(at) > 0 && at[0] == "spec" && !slices.Contains(open, at[len(at)-1]) {
+		out = append(out, at)
+	}
+	for _, k := range d.keys {
+		out = append(out, closedStructs(k.value, append(slices.Clip(at), k.name))...)
+	}
+	for i, item := range d.items {
+		out = append(out, closedStructs(item, append(slices.Clip(at), strconv.Itoa(i)))...)
+	}
+	return out
+}
+
+// withUnknown is an object as JSON with one more field in a struct of it.
+func withUnknown(t *testing.T, d *datum, at fleet.Path) []byte {
+	t.Helper()
+	root := node{value: d.plain(&yamlFile{file: token.NewFile("x", 0, 1<<20)}, nil, fleet.Positions{})}
+	n := root
+	for _, p := range at {
+		if i, err := strconv.Atoi(p); err == nil {
+			n = n.items()[i]
+		} else {
+			n = n.get(p)
+		}
+	}
+	fields, ok := n.value.(map[string]any)
+	if !ok {
+		t.Fatalf("%s is no struct", at)
+	}
+	fields["nope"] = true
+	out := root.raw()
+	delete(fields, "nope")
+	return out
 }

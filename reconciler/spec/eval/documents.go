@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"path"
+	"slices"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -69,11 +70,10 @@ func dropNulls(x ast.Expr, schema cue.Value) {
 				continue
 			}
 			name, _, _ := ast.LabelName(f.Label)
-			below, known := step(schema, name)
-			if lit, ok := f.Value.(*ast.BasicLit); known && ok && lit.Value == "null" {
+			if lit, ok := f.Value.(*ast.BasicLit); ok && lit.Value == "null" && knows(schema, name) {
 				continue
 			}
-			if known {
+			if below, known := step(schema, name); known {
 				dropNulls(f.Value, below)
 			}
 			kept = append(kept, el)
@@ -88,4 +88,14 @@ func dropNulls(x ast.Expr, schema cue.Value) {
 			dropNulls(el, below)
 		}
 	}
+}
+
+// knows says whether the schema has something to say about a field. A struct
+// that is open for the rules of another file says nothing.
+func knows(schema cue.Value, name string) bool {
+	if slices.Contains(fieldNames(schema), name) {
+		return true
+	}
+	pattern := schema.LookupPath(cue.MakePath(cue.AnyString))
+	return pattern.Exists() && pattern.IncompleteKind() != cue.TopKind
 }

@@ -57,6 +57,11 @@ func (e *evaluation) allowed(at Path) []string {
 			return nil
 		}
 	}
+	return fieldNames(v)
+}
+
+// fieldNames are the names of the fields of a schema, optional ones included.
+func fieldNames(v cue.Value) []string {
 	fields, err := v.Fields(cue.Optional(true))
 	if err != nil {
 		return nil

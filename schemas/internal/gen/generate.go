@@ -48,10 +48,12 @@ func generate(pkg, definition string, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &ast.File{Decls: []ast.Decl{
+	h := &hoister{}
+	h.walk(spec, definition, false)
+	f := &ast.File{Decls: append([]ast.Decl{
 		&ast.Package{Name: ast.NewIdent(pkg)},
 		&ast.Field{Label: ast.NewIdent(definition), Value: spec},
-	}}
+	}, h.decls...)}
 	if err := astutil.SanitizeFiles([]*ast.File{f}); err != nil {
 		return nil, fmt.Errorf("imports: %w", err)
 	}
