@@ -60,7 +60,7 @@ Every command exits with 0 when all is well, 1 when something was found, and
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(demoCommand(), initCommand(), checkCommand(), catalogCommand(),
+	cmd.AddCommand(demoCommand(), initCommand(), checkCommand(), policyCommand(), catalogCommand(),
 		logCommand(), showCommand(), explainCommand(), verifyCommand(), replayCommand(), versionCommand())
 	return cmd
 }

@@ -45,7 +45,7 @@ var (
 	// wiring is where everything is put together; only commands go beyond it.
 	wiring = join(core, "reconciler/port", "reconciler/spec", "reconciler/spec/eval", "reconciler/policy", "reconciler/gitrepo",
 		"reconciler/ledger", "reconciler/pipeline", "reconciler/replay", "reconciler/check", "reconciler/explain",
-		"reconciler/importer", "reconciler/kube", "reconciler/aws", "reconciler/receiver", "reconciler/telemetry",
+		"reconciler/authoring", "reconciler/importer", "reconciler/kube", "reconciler/aws", "reconciler/receiver", "reconciler/telemetry",
 		"reconciler/report", "policies", "schemas", "examples")
 )
 
@@ -81,6 +81,7 @@ func Table() []Row {
 		{Package: "reconciler/replay", May: []string{"reconciler/pipeline", "reconciler/ledger", "reconciler/spec", "reconciler/policy"}},
 		{Package: "reconciler/check", May: []string{"reconciler/pipeline", "reconciler/replay", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
 		{Package: "reconciler/explain", May: []string{"reconciler/pipeline", "reconciler/replay", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
+		{Package: "reconciler/authoring", May: []string{"reconciler/pipeline", "reconciler/policy"}},
 		{Package: "reconciler/importer", May: []string{"reconciler/fleet", "schemas"}},
 		{Package: "reconciler/receiver", May: []string{"reconciler/port"}},
 		{Package: "reconciler/telemetry", May: []string{"reconciler/port"}},
