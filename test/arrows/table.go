@@ -56,6 +56,7 @@ func Table() []Row {
 		{Package: "policies"},
 		{Package: "schemas"},
 		{Package: "examples"},
+		{Package: "examples/prs", May: []string{"examples"}},
 		{Package: "deploy"},
 
 		{Package: leaf},
