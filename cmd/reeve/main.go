@@ -61,7 +61,7 @@ Every command exits with 0 when all is well, 1 when something was found, and
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(demoCommand(), initCommand(), importCommand(), renderCommand(),
-		checkCommand(), planCommand(), budgetsCommand(), catalogCommand(),
+		checkCommand(), planCommand(), budgetsCommand(), policyCommand(), catalogCommand(),
 		logCommand(), showCommand(), explainCommand(), verifyCommand(), replayCommand(), versionCommand())
 	return cmd
 }

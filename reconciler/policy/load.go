@@ -33,7 +33,10 @@ func load(b Bundle) (*loaded, error) {
 	if len(faults) > 0 {
 		return nil, newLoadError(faults)
 	}
-	groups, faults := collect(modules)
+	spaces := namespacesOf(b.data)
+	warnings = append(warnings, spaces.missing(modules)...)
+	declareSchemas(modules)
+	groups, faults := collect(modules, spaces)
 	if len(faults) > 0 {
 		return nil, newLoadError(faults)
 	}
@@ -45,10 +48,11 @@ func load(b Bundle) (*loaded, error) {
 		}
 		modules[name] = m
 	}
-	compiler, err := compile(modules)
+	compiler, loose, err := compile(modules, false)
 	if err != nil {
 		return nil, err
 	}
+	warnings = append(warnings, loose...)
 	if faults := checkTime(compiler, groups); len(faults) > 0 {
 		return nil, newLoadError(faults)
 	}
@@ -56,18 +60,53 @@ func load(b Bundle) (*loaded, error) {
 }
 
 // compile checks and compiles the modules in strict mode, without the builtins
-// that reach out. Print statements are dropped.
-func compile(modules map[string]*ast.Module) (*ast.Compiler, error) {
+// that reach out. Print statements are dropped unless they are asked for. What
+// strict mode refuses in files that are written for conftest or before Rego v1
+// is a warning: they run as they are.
+func compile(modules map[string]*ast.Module, prints bool) (*ast.Compiler, []decision.Finding, error) {
 	schemas, err := schemaSet()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := ast.NewCompiler().SetErrorLimit(0).WithStrict(true).WithCapabilities(capabilities()).
-		WithSchemas(schemas).WithUseTypeCheckAnnotations(true)
-	if c.Compile(modules); c.Failed() {
-		return nil, newLoadError(fromAST(inFiles(c.Errors)))
+	try := func(strict bool) *ast.Compiler {
+		c := ast.NewCompiler().SetErrorLimit(0).WithStrict(strict).WithCapabilities(capabilities()).
+			WithSchemas(schemas).WithUseTypeCheckAnnotations(true).WithEnablePrintStatements(prints)
+		c.Compile(modules)
+		return c
 	}
-	return c, nil
+	c := try(true)
+	if !c.Failed() {
+		return c, nil, nil
+	}
+	errs := inFiles(c.Errors)
+	grave := slices.DeleteFunc(slices.Clone(errs), func(e *ast.Error) bool {
+		return e.Location != nil && modules[e.Location.File] != nil && loose(e.Location.File, modules[e.Location.File])
+	})
+	if len(grave) > 0 {
+		return nil, nil, newLoadError(fromAST(grave))
+	}
+	if c = try(false); c.Failed() {
+		return nil, nil, newLoadError(fromAST(inFiles(c.Errors)))
+	}
+	return c, strictWarnings(errs), nil
+}
+
+// loose says whether a file of the fleet may be written as strict mode would
+// not have it: one in a package that Reeve gives no meaning to, such as main
+// and the libraries of conftest, or one in the syntax before Rego v1.
+func loose(name string, m *ast.Module) bool {
+	words := refWords(m.Package.Path)
+	return strings.HasPrefix(name, FleetDir) && (len(words) == 0 || words[0] != "reeve" || m.RegoVersion() == ast.RegoV0)
+}
+
+func strictWarnings(errs ast.Errors) []decision.Finding {
+	out := fromAST(errs)
+	for i := range out {
+		out[i].Rule, out[i].Severity, out[i].Title = RuleStrict, severityWarning, "Rules for conftest are written loosely"
+		out[i].Remediation = "Nothing has to be done; `opa check --strict` names the same."
+	}
+	slices.SortStableFunc(out, compareFindings)
+	return slices.CompactFunc(out, func(a, b decision.Finding) bool { return compareFindings(a, b) == 0 })
 }
 
 // inFiles leaves out errors that name a generated rule: the rule in the file
@@ -159,7 +198,7 @@ func badPackage(path ast.Ref) string {
 	case "system", findingsPackage:
 		return "the name is reserved"
 	case "reeve":
-		if name, _ := stageOf(path); name == "" {
+		if stageNamed(words) == "" {
 			return "nothing below reeve is evaluated but reeve.spec, reeve.offering and reeve.decision"
 		}
 	}

@@ -36,7 +36,7 @@ func definitions(b Bundle) (map[string]*definition, error) {
 	if len(errs) > 0 {
 		return nil, newLoadError(fromAST(errs))
 	}
-	c := &collector{annotations: annotations, groups: map[string]*group{}}
+	c := &collector{annotations: annotations, spaces: namespacesOf(b.data), groups: map[string]*group{}}
 	out := map[string]*definition{}
 	for _, m := range list {
 		for _, r := range m.Rules {
@@ -49,7 +49,7 @@ func definitions(b Bundle) (map[string]*definition, error) {
 // define adds one body to the definitions.
 func (c *collector) define(m *ast.Module, r *ast.Rule, out map[string]*definition) {
 	name := "Rego/" + packageName(m) + "." + headName(r)
-	group, stage := stageOf(m.Package.Path)
+	group, stage := c.spaces.groupOf(m.Package.Path)
 	kind, _, found := "", "", false
 	var notes []string
 	if group != "" {

@@ -7,8 +7,9 @@
 // A rule is a set named deny, warn or exclude in the package of its stage
 // (reeve.spec, reeve.offering, reeve.decision) or in any package below it. Its
 // elements are objects {msg, resource, path, ...} or plain strings. Rules of
-// package main (deny, violation, warn and exception, also with a suffix) judge
-// each NodePool and EC2NodeClass by itself, as conftest would.
+// package main (deny, violation, warn and exception, also with a suffix), and
+// of packages that data.policy.conftest.namespaces lists, judge each NodePool
+// and EC2NodeClass by itself, as conftest would.
 //
 // Each body of a rule is evaluated under a name of its own, which is added to
 // the module when it is loaded. So every finding is known to come from one body
@@ -56,6 +57,9 @@ const (
 	// RuleStrict is the id of the warning about rules for conftest that strict
 	// mode would refuse.
 	RuleStrict = "REEVE-REGO-004"
+	// RuleNamespace is the id of the warning about a namespace of conftest that
+	// no file is of.
+	RuleNamespace = "REEVE-REGO-005"
 	// RuleException is the id of the warning about an expired exception.
 	RuleException = "REEVE-EXC-001"
 	// RuleExceptionRule is the id of the warning about an exception to a rule

@@ -43,7 +43,7 @@ const (
 	severityError   = "error"
 	severityWarning = "warning"
 
-	// conftestPackage is the only namespace of conftest that is read.
+	// conftestPackage is the namespace of conftest that is always read.
 	conftestPackage = "main"
 	// findingsPackage gathers the results of all rules; generatedRule is the
 	// prefix of the names that bodies are evaluated under. Neither can be
@@ -87,14 +87,23 @@ var stageKinds = map[Stage][]string{
 	StageDecision: {kindDeny, kindWarn, kindExclude},
 }
 
-// stageOf is the group that a package belongs to: a stage, "main" or "".
-func stageOf(path ast.Ref) (string, Stage) {
+// stageNamed is the stage of a package by the words of its path, or "".
+func stageNamed(words []string) Stage {
+	if len(words) >= 2 && words[0] == "reeve" && slices.Contains(stages, Stage(words[1])) {
+		return Stage(words[1])
+	}
+	return ""
+}
+
+// groupOf is the group that a package belongs to: a stage, "main" for what is
+// run as conftest would, or "".
+func (s namespaces) groupOf(path ast.Ref) (string, Stage) {
 	words := refWords(path)
-	switch {
-	case len(words) == 1 && words[0] == conftestPackage:
+	switch stage := stageNamed(words); {
+	case stage != "":
+		return string(stage), stage
+	case s[strings.Join(words, ".")]:
 		return conftestPackage, StageSpec
-	case len(words) >= 2 && words[0] == "reeve" && slices.Contains(stages, Stage(words[1])):
-		return words[1], Stage(words[1])
 	default:
 		return "", ""
 	}
@@ -114,6 +123,7 @@ func refWords(path ast.Ref) []string {
 // collector finds the rules of modules and gives each body its own name.
 type collector struct {
 	annotations *ast.AnnotationSet
+	spaces      namespaces
 	groups      map[string]*group
 	next        int
 	faults      []decision.Finding
@@ -121,8 +131,8 @@ type collector struct {
 
 // collect adds to the modules a copy of each body under a generated name, and
 // one module for each group that gathers their results.
-func collect(modules map[string]*ast.Module) ([]*group, []decision.Finding) {
-	c := &collector{groups: map[string]*group{}}
+func collect(modules map[string]*ast.Module, spaces namespaces) ([]*group, []decision.Finding) {
+	c := &collector{spaces: spaces, groups: map[string]*group{}}
 	list := make([]*ast.Module, 0, len(modules))
 	for _, name := range sortedKeys(modules) {
 		list = append(list, modules[name])
@@ -142,7 +152,7 @@ func collect(modules map[string]*ast.Module) ([]*group, []decision.Finding) {
 }
 
 func (c *collector) module(m *ast.Module) {
-	name, stage := stageOf(m.Package.Path)
+	name, stage := c.spaces.groupOf(m.Package.Path)
 	if name == "" {
 		return
 	}

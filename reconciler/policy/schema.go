@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,4 +109,40 @@ func schemaSet() (*ast.SchemaSet, error) {
 		set.Put(ast.MustParseRef("schema."+string(stage)), x)
 	}
 	return set, nil
+}
+
+// declareSchemas makes the compiler check input in every package of a stage, as
+// if the package had the annotation `schemas: [{input: schema.<stage>}]`: a
+// field that is misspelled is an error then, and not a rule that never finds
+// anything. A package that declares a schema of its own keeps it. Tests are left
+// alone; they make up their input.
+func declareSchemas(modules map[string]*ast.Module) {
+	first, declared := map[string]*ast.Module{}, map[string]*ast.Annotations{}
+	for _, name := range sortedKeys(modules) {
+		m := modules[name]
+		key := m.Package.Path.String()
+		if first[key] == nil {
+			first[key] = m
+		}
+		for _, a := range m.Annotations {
+			if a.Scope == "package" {
+				declared[key] = a
+			}
+		}
+	}
+	for _, key := range sortedKeys(first) {
+		m := first[key]
+		stage := stageNamed(refWords(m.Package.Path))
+		if stage == "" {
+			continue
+		}
+		schema := &ast.SchemaAnnotation{Path: ast.Ref{ast.InputRootDocument}, Schema: ast.MustParseRef("schema." + string(stage))}
+		switch a := declared[key]; {
+		case a == nil:
+			a = &ast.Annotations{Scope: "package", Location: m.Package.Location, Schemas: []*ast.SchemaAnnotation{schema}}
+			m.Annotations = append(m.Annotations, a.Copy(m.Package))
+		case !slices.ContainsFunc(a.Schemas, func(s *ast.SchemaAnnotation) bool { return s.Path.HasPrefix(schema.Path) }):
+			a.Schemas = append(a.Schemas, schema)
+		}
+	}
 }

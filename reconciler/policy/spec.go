@@ -2,8 +2,7 @@ package policy
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -57,8 +56,20 @@ func (e *Engine) Spec(ctx context.Context, c Case, in SpecInput) (Result, error)
 		return Result{}, err
 	}
 	r := e.result(c, q, a)
-	r.Warnings = append(append(e.exceptionFindings(c), e.warnings...), r.Warnings...)
+	r.Warnings = append(append(e.exceptionFindings(c), e.loadWarnings(c)...), r.Warnings...)
 	return r, nil
+}
+
+// loadWarnings are those of the policies themselves. One that is about their
+// data has its place in the fleet.
+func (e *Engine) loadWarnings(c Case) []decision.Finding {
+	out := slices.Clone(e.warnings)
+	for i := range out {
+		if out[i].Position == nil {
+			out[i].Position = find(c, out[i].Path)
+		}
+	}
+	return out
 }
 
 // elements evaluates a group and reads what its rules found.
@@ -80,90 +91,4 @@ func allElements(results []found) ([]element, error) {
 		out = append(out, els...)
 	}
 	return out, nil
-}
-
-// conftest runs package main once for each rendered object, in the order of
-// kinds and names.
-func (e *Engine) conftest(ctx context.Context, in SpecInput, now time.Time) ([]element, error) {
-	if e.groups[conftestPackage] == nil {
-		return nil, nil
-	}
-	docs, err := parseDocuments(&fleet.Fleet{Document: json.RawMessage(in.Fleet)})
-	if err != nil {
-		return nil, err
-	}
-	var out []element
-	for _, part := range []struct {
-		field   string
-		objects map[string]json.RawMessage
-	}{{"nodePools", docs.NodePools}, {"nodeClasses", docs.NodeClasses}} {
-		for _, name := range sortedKeys(part.objects) {
-			els, err := e.conftestObject(ctx, part.objects[name], fleet.Path{part.field, name}, now)
-			if err != nil {
-				return nil, fmt.Errorf("%s/%s: %w", specKinds[part.field], name, err)
-			}
-			out = append(out, els...)
-		}
-	}
-	return out, nil
-}
-
-// conftestObject judges one object. Paths in its findings begin at the object.
-func (e *Engine) conftestObject(ctx context.Context, doc json.RawMessage, at fleet.Path, now time.Time) ([]element, error) {
-	input, err := toValue(doc)
-	if err != nil {
-		return nil, err
-	}
-	results, err := e.run(ctx, conftestPackage, input, now)
-	if err != nil {
-		return nil, err
-	}
-	excepted := map[string]bool{}
-	for _, f := range results {
-		if f.body.Kind == kindException {
-			if err := exceptedRules(f, excepted); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var out []element
-	for _, f := range results {
-		if f.body.Kind == kindException {
-			continue
-		}
-		els, err := elements(f)
-		if err != nil {
-			return nil, err
-		}
-		for _, el := range els {
-			el.path = append(append(fleet.Path{}, at...), el.path...)
-			if el.resource == "" {
-				el.resource = resourceOf(at)
-			}
-			el.excepted = excepted[f.body.suffix]
-			out = append(out, el)
-		}
-	}
-	return out, nil
-}
-
-// exceptedRules reads conftest's exception rule: a set of lists of rule names
-// without deny_, violation_ or warn_; "" means the rule without a suffix.
-func exceptedRules(f found, into map[string]bool) error {
-	lists, err := members(f.value)
-	if err != nil {
-		return fmt.Errorf("%s: rule exception is %w: write it as a set of lists of rule names", f.body.source(), err)
-	}
-	for _, list := range lists {
-		names, err := members(list.Value)
-		if err != nil {
-			return fmt.Errorf("%s: rule exception has %w in it, which is no list of rule names", f.body.source(), err)
-		}
-		for _, n := range names {
-			if s, ok := n.Value.(ast.String); ok {
-				into[string(s)] = true
-			}
-		}
-	}
-	return nil
 }

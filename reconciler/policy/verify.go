@@ -13,6 +13,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
+	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/reeve-project/reeve/policies"
 	"github.com/reeve-project/reeve/reconciler/decision"
@@ -41,7 +42,7 @@ type TestResult struct {
 	Skipped bool
 	// Error is why the test has no result.
 	Error string
-	// FailedAt is the first expression that did not hold.
+	// FailedAt is the last expression of the test that did not hold.
 	FailedAt *fleet.Position
 	// Output is what the test printed.
 	Output string
@@ -70,22 +71,35 @@ func Test(ctx context.Context, files map[string][]byte) (TestReport, error) {
 	if err != nil {
 		return TestReport{}, err
 	}
-	schemas, err := schemaSet()
+	compiler, _, err := compile(modules, true)
 	if err != nil {
 		return TestReport{}, err
 	}
-	compiler := ast.NewCompiler().SetErrorLimit(0).WithStrict(true).WithCapabilities(capabilities()).
-		WithSchemas(schemas).WithUseTypeCheckAnnotations(true).WithEnablePrintStatements(true)
-	if compiler.Compile(modules); compiler.Failed() {
-		return TestReport{}, newLoadError(fromAST(compiler.Errors))
-	}
 	coverage := cover.New()
-	store := inmem.New()
+	run := func() *tester.Runner {
+		return tester.NewRunner().SetCompiler(compiler).SetModules(modules).
+			CapturePrintOutput(true).RaiseBuiltinErrors(true).SetTimeout(testTimeout).SetParallel(1)
+	}
+	results, err := runTests(ctx, run().SetCoverageQueryTracer(coverage))
+	if err != nil {
+		return TestReport{}, err
+	}
+	if slices.ContainsFunc(results, func(r *tester.Result) bool { return r.Fail }) {
+		// A trace takes time and memory, and is no use where all is well.
+		traced, err := runTests(ctx, run().EnableTracing(true))
+		if err != nil {
+			return TestReport{}, err
+		}
+		markFailures(results, traced)
+	}
+	return testReport(results, coverage.Report(own), own), nil
+}
+
+func runTests(ctx context.Context, runner *tester.Runner) ([]*tester.Result, error) {
 	var results []*tester.Result
-	err = storage.Txn(ctx, store, storage.TransactionParams{}, func(txn storage.Transaction) error {
-		ch, err := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(modules).
-			CapturePrintOutput(true).RaiseBuiltinErrors(true).SetTimeout(testTimeout).
-			SetParallel(1).SetCoverageQueryTracer(coverage).RunTests(ctx, txn)
+	store := inmem.New()
+	err := storage.Txn(ctx, store, storage.TransactionParams{}, func(txn storage.Transaction) error {
+		ch, err := runner.SetStore(store).RunTests(ctx, txn)
 		if err != nil {
 			return err
 		}
@@ -95,9 +109,25 @@ func Test(ctx context.Context, files map[string][]byte) (TestReport, error) {
 		return nil
 	})
 	if err != nil {
-		return TestReport{}, fmt.Errorf("test policies: %w", err)
+		return nil, fmt.Errorf("test policies: %w", err)
 	}
-	return testReport(results, coverage.Report(own), own), nil
+	return results, nil
+}
+
+// markFailures finds in the traces the last expression of each failed test that
+// did not hold.
+func markFailures(results, traced []*tester.Result) {
+	for _, r := range results {
+		i := slices.IndexFunc(traced, func(t *tester.Result) bool { return t.Package == r.Package && t.Name == r.Name })
+		if !r.Fail || r.Error != nil || i < 0 || r.Location == nil {
+			continue
+		}
+		for _, e := range traced[i].Trace {
+			if expr, ok := e.Node.(*ast.Expr); ok && e.Op == topdown.FailOp && expr.Location != nil && expr.Location.File == r.Location.File {
+				r.FailedAt = expr
+			}
+		}
+	}
 }
 
 // testModules are all modules, and those whose coverage is reported.
@@ -122,6 +152,7 @@ func testModules(files map[string][]byte) (all, own map[string]*ast.Module, err 
 	if len(faults) > 0 {
 		return nil, nil, newLoadError(faults)
 	}
+	declareSchemas(withoutTests(all))
 	own = map[string]*ast.Module{}
 	for name, m := range withoutTests(all) {
 		if strings.HasPrefix(name, dir) {
@@ -150,7 +181,7 @@ func testReport(results []*tester.Result, coverage cover.Report, own map[string]
 			Passed: r.Pass(), Skipped: r.Skip, Output: string(r.Output),
 		}
 		if r.Error != nil {
-			t.Error = r.Error.Error()
+			t.Error = strings.ReplaceAll(r.Error.Error(), FleetDir, "")
 		}
 		if r.FailedAt != nil {
 			t.FailedAt = position(r.FailedAt.Location)
@@ -171,6 +202,7 @@ func testReport(results []*tester.Result, coverage cover.Report, own map[string]
 				fc.Lines = append(fc.Lines, line)
 			}
 		}
+		fc.Lines = slices.Compact(fc.Lines)
 		out.Coverage = append(out.Coverage, fc)
 	}
 	return out

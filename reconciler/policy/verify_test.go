@@ -15,11 +15,11 @@ func TestTestsOfAFleetRunBesideTheShippedPolicies(t *testing.T) {
 	report, err := Test(context.Background(), map[string][]byte{
 		"policies/org.rego": []byte(`package reeve.spec.org
 
-deny contains "x" if input.x
+deny contains "x" if input.fleet.policy.x
 
 deny contains "y" if {
-	input.y
-	input.z
+	input.fleet.policy.y
+	input.fleet.policy.z
 }
 `),
 		"policies/org_test.rego": []byte(`package reeve.spec.org_test
@@ -27,7 +27,7 @@ deny contains "y" if {
 import data.reeve.spec.ami_pinning
 import data.reeve.spec.org
 
-test_good if org.deny == {"x"} with input as {"x": true}
+test_good if org.deny == {"x"} with input as {"fleet": {"policy": {"x": true}}}
 
 test_bad if {
 	print("seen", input)
@@ -50,7 +50,6 @@ test_shipped if count(ami_pinning.deny) == 0
 	}
 	const pkg = "reeve.spec.org_test"
 	for i := range report.Tests {
-		report.Tests[i].FailedAt = nil
 		if r := &report.Tests[i]; r.Name == "test_error" && strings.Contains(r.Error, "to_number") {
 			r.Error = "to_number"
 		}
@@ -58,7 +57,8 @@ test_shipped if count(ami_pinning.deny) == 0
 	want := TestReport{
 		Tests: []TestResult{
 			{Package: pkg, Name: "test_good", Position: at(6), Passed: true},
-			{Package: pkg, Name: "test_bad", Position: at(8), Output: "seen <undefined>\n"},
+			{Package: pkg, Name: "test_bad", Position: at(8), Output: "seen <undefined>\n",
+				FailedAt: &fleet.Position{File: "policies/org_test.rego", Line: 10, Column: 2}},
 			{Package: pkg, Name: "test_error", Position: at(13), Error: "to_number"},
 			{Package: pkg, Name: "todo_test_later", Position: at(15), Skipped: true},
 			{Package: pkg, Name: "test_shipped", Position: at(17), Passed: true},

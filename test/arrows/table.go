@@ -45,7 +45,7 @@ var (
 	// wiring is where everything is put together; only commands go beyond it.
 	wiring = join(core, "reconciler/port", "reconciler/spec", "reconciler/spec/eval", "reconciler/policy", "reconciler/gitrepo",
 		"reconciler/ledger", "reconciler/pipeline", "reconciler/replay", "reconciler/plan", "reconciler/check", "reconciler/explain",
-		"reconciler/importer", "reconciler/kube", "reconciler/kube/convert", "reconciler/kube/dump", "reconciler/aws", "reconciler/receiver", "reconciler/telemetry",
+		"reconciler/authoring", "reconciler/importer", "reconciler/kube", "reconciler/kube/convert", "reconciler/kube/dump", "reconciler/aws", "reconciler/receiver", "reconciler/telemetry",
 		"reconciler/report", "policies", "schemas", "examples")
 )
 
@@ -56,6 +56,7 @@ func Table() []Row {
 		{Package: "policies"},
 		{Package: "schemas"},
 		{Package: "examples"},
+		{Package: "examples/prs", May: []string{"examples"}},
 		{Package: "deploy"},
 
 		{Package: leaf},
@@ -82,6 +83,7 @@ func Table() []Row {
 		{Package: "reconciler/plan", May: []string{"reconciler/kube/convert", "reconciler/kube/dump", "reconciler/pipeline", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
 		{Package: "reconciler/check", May: []string{"reconciler/plan", "reconciler/pipeline", "reconciler/replay", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
 		{Package: "reconciler/explain", May: []string{"reconciler/pipeline", "reconciler/replay", "reconciler/spec", "reconciler/ledger", "reconciler/report"}},
+		{Package: "reconciler/authoring", May: []string{"reconciler/pipeline", "reconciler/policy"}},
 		{Package: "reconciler/importer", May: []string{"reconciler/fleet", "schemas"}},
 		{Package: "reconciler/receiver", May: []string{"reconciler/port"}},
 		{Package: "reconciler/telemetry", May: []string{"reconciler/port"}},

@@ -11,12 +11,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
-	"github.com/open-policy-agent/opa/v1/ast"
-
-	"github.com/reeve-project/reeve/policies"
+	"github.com/reeve-project/reeve/reconciler/authoring"
 	"github.com/reeve-project/reeve/reconciler/policy"
 )
 
@@ -48,101 +45,28 @@ the output of every command, in the ledger and here. How policies work is said i
 
 // document is the whole page.
 func document() ([]byte, error) {
-	engine, err := policy.New(policy.NewBundle(nil, nil), policy.Options{})
+	docs, err := authoring.Docs(authoring.DocsOptions{})
 	if err != nil {
 		return nil, err
 	}
-	rules := distinct(engine.Rules())
 	var b bytes.Buffer
 	b.WriteString(head)
-	index(&b, rules)
-	for _, name := range packagesOf(rules) {
-		if err := writePackage(&b, name, rules); err != nil {
-			return nil, err
+	b.WriteString("| rule | stage | says | title |\n| --- | --- | --- | --- |\n")
+	authoring.Index(&b, docs)
+	for _, r := range own {
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", r.id, authoring.Anchor(r.id), r.where, r.kind, r.title)
+	}
+	b.WriteString("\n")
+	for i := range docs {
+		d := &docs[i]
+		if d.Description == "" || d.Title == d.Name {
+			return nil, fmt.Errorf("%s: the package has no annotation: say in METADATA what it is for", d.File)
 		}
+		file := strings.TrimPrefix(d.File, policy.ShippedDir)
+		authoring.Section(&b, d, fmt.Sprintf("file [policies/%s](../../policies/%s)", file, file))
 	}
 	writeOwn(&b)
 	return b.Bytes(), nil
-}
-
-// distinct are the rules without the further bodies of one rule.
-func distinct(rules []policy.Rule) []policy.Rule {
-	return slices.CompactFunc(rules, func(a, b policy.Rule) bool { return a.ID == b.ID })
-}
-
-// packagesOf are the packages in the order of their first rule.
-func packagesOf(rules []policy.Rule) []string {
-	var out []string
-	for _, r := range rules {
-		if !slices.Contains(out, r.Package) {
-			out = append(out, r.Package)
-		}
-	}
-	return out
-}
-
-func index(b *bytes.Buffer, rules []policy.Rule) {
-	b.WriteString("| rule | stage | says | title |\n| --- | --- | --- | --- |\n")
-	for _, r := range rules {
-		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s |\n", r.ID, strings.ToLower(r.ID), r.Stage, r.Kind, r.Title)
-	}
-	for _, r := range own {
-		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s |\n", r.id, strings.ToLower(r.id), r.where, r.kind, r.title)
-	}
-	b.WriteString("\n")
-}
-
-// writePackage writes a policy with its rules.
-func writePackage(b *bytes.Buffer, name string, rules []policy.Rule) error {
-	file := ""
-	for _, r := range rules {
-		if r.Package == name {
-			file = strings.TrimPrefix(r.Position.File, policy.ShippedDir)
-			break
-		}
-	}
-	about, err := describePackage(file)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(b, "## %s\n\n%s\n\nPackage `%s`, file [policies/%s](../../policies/%s).\n\n",
-		strings.TrimSpace(about.Title), strings.TrimSpace(about.Description), name, file, file)
-	for _, r := range rules {
-		if r.Package == name {
-			writeRule(b, r, strings.TrimSpace(about.Description))
-		}
-	}
-	return nil
-}
-
-// describePackage is the annotation on the package of a shipped file.
-func describePackage(file string) (*ast.Annotations, error) {
-	text, ok := policies.Files()[file]
-	if !ok {
-		return nil, fmt.Errorf("there is no shipped policy %s", file)
-	}
-	m, err := ast.ParseModuleWithOpts(file, string(text), ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true})
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range m.Annotations {
-		if a.Scope == "package" {
-			return a, nil
-		}
-	}
-	return nil, fmt.Errorf("%s: the package has no annotation: say in METADATA what it is for", file)
-}
-
-// writeRule writes one rule. A rule without a description of its own has that
-// of its package, which stands above already.
-func writeRule(b *bytes.Buffer, r policy.Rule, packageDescription string) {
-	fmt.Fprintf(b, "### %s\n\n%s. Stage `%s`, `%s`, severity %s.\n\n", r.ID, r.Title, r.Stage, r.Kind, r.Severity)
-	if r.Description != "" && r.Description != packageDescription {
-		b.WriteString(r.Description + "\n\n")
-	}
-	if r.Remediation != "" {
-		fmt.Fprintf(b, "What to do: %s\n\n", r.Remediation)
-	}
 }
 
 func writeOwn(b *bytes.Buffer) {

@@ -35,8 +35,11 @@ var own = []ownRule{
 		"An evaluation failed, took longer than `cluster.judge.deadline` or too much memory, or was undefined. That denies, except for the kinds of\n" +
 			"decision in `cluster.judge.failOpen`, for which it is a warning."},
 	{policy.RuleStrict, "all", "warn", "Rules for conftest are written loosely",
-		"OPA's strict mode refuses what conftest takes, such as a variable that is assigned and not used. In files of package main, and in\n" +
-			"those in the syntax before Rego v1, it is a warning; everywhere else it is REEVE-REGO-001."},
+		"OPA's strict mode refuses what conftest takes, such as a variable that is assigned and not used. In packages outside of\n" +
+			"`reeve`, and in files in the syntax before Rego v1, it is a warning; everywhere else it is REEVE-REGO-001."},
+	{policy.RuleNamespace, "spec", "warn", "A namespace of conftest has no rules",
+		"`policy.conftest.namespaces` names a package that no file below policies/ is of, so that nothing is run. Most often the name is\n" +
+			"misspelled."},
 	{policy.RuleException, "spec", "warn", "An exception has expired",
 		"It lifts nothing any more. Remove it, or renew it in a commit that says why."},
 	{policy.RuleExceptionRule, "spec", "warn", "An exception is to no rule",
