@@ -133,6 +133,9 @@ func (j *Judgement) load(ctx context.Context, c Candidate) error {
 		return j.violate(err)
 	}
 	j.Files = bundle(nil).Files()
+	// The policies do not depend on the fleet until their data comes in.
+	compiled := make(chan *policy.Compiled, 1)
+	go func() { compiled <- policy.Compile(bundle(nil)) }()
 	f, err := c.Load(ctx, c.Source)
 	if err != nil {
 		return j.violate(err)
@@ -156,7 +159,7 @@ func (j *Judgement) load(ctx context.Context, c Candidate) error {
 	for _, r := range f.Warnings {
 		d.Verdict.Warnings = append(d.Verdict.Warnings, remark(f, r, "warning", "The specs are likely not meant like this"))
 	}
-	judge, err := policy.New(bundle(f.Policy), policy.Options{Given: c.Given})
+	judge, err := (<-compiled).Engine(bundle(f.Policy), policy.Options{Given: c.Given})
 	if err != nil {
 		return j.violate(err)
 	}

@@ -43,17 +43,38 @@ type prepared struct {
 	query  rego.PreparedEvalQuery
 }
 
+// Compiled is the policies of a bundle without their data, or why they cannot be
+// used.
+type Compiled struct {
+	loaded *loaded
+	err    error
+}
+
+// Compile compiles the policies of a bundle. It does not look at the data, so it
+// can be done while the fleet is still being read.
+func Compile(b Bundle) *Compiled {
+	l, err := load(b)
+	return &Compiled{l, err}
+}
+
 // New compiles a bundle. When the policies cannot be used the error is a
 // *LoadError with the place of each fault.
-func New(b Bundle, o Options) (*Engine, error) {
+func New(b Bundle, o Options) (*Engine, error) { return Compile(b).Engine(b, o) }
+
+// Engine is New for a bundle whose policies have been compiled: it has the same
+// files, and maybe other data.
+func (c *Compiled) Engine(b Bundle, o Options) (*Engine, error) {
 	data, err := policyData(b.data)
 	if err != nil {
 		return nil, err
 	}
-	l, err := load(b)
-	if err != nil {
+	if err := b.bounded(); err != nil {
 		return nil, err
 	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	l := c.loaded
 	o.Deadline = cmp.Or(o.Deadline, defaultDeadline)
 	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	e := &Engine{

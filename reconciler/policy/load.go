@@ -22,9 +22,8 @@ type loaded struct {
 // load parses and compiles all files of a bundle. All faults of one step are
 // reported together.
 func load(b Bundle) (*loaded, error) {
-	if n, files := b.size(), len(b.files); n > maxBundle || files > maxFiles {
-		return nil, newLoadError([]decision.Finding{loadFinding(nil,
-			"%d files with %d bytes: at most %d files and %d bytes of policies and their data are read", files, n, maxFiles, maxBundle)})
+	if err := b.bounded(); err != nil {
+		return nil, err
 	}
 	modules, warnings, faults := parse(b)
 	if len(faults) == 0 {
@@ -57,6 +56,15 @@ func load(b Bundle) (*loaded, error) {
 		return nil, newLoadError(faults)
 	}
 	return &loaded{compiler: compiler, groups: groups, warnings: warnings}, nil
+}
+
+// bounded refuses a bundle that is too large to be read.
+func (b Bundle) bounded() error {
+	if n, files := b.size(), len(b.files); n > maxBundle || files > maxFiles {
+		return newLoadError([]decision.Finding{loadFinding(nil,
+			"%d files with %d bytes: at most %d files and %d bytes of policies and their data are read", files, n, maxFiles, maxBundle)})
+	}
+	return nil
 }
 
 // compile checks and compiles the modules in strict mode, without the builtins
