@@ -110,6 +110,23 @@ test_a_label_of_the_template_asks_too if {
 	excluded(judge_pool(pool, {"gpu": "on-request"})) == {"inf2.xlarge"}
 }
 
+test_every_label_that_can_ask_is_read if {
+	asking := {
+		"node.kubernetes.io/instance-type": "g5.xlarge",
+		"karpenter.k8s.aws/instance-family": "g5",
+		"karpenter.k8s.aws/instance-category": "g",
+		"karpenter.k8s.aws/instance-gpu-name": "a10g",
+		"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia",
+		"karpenter.k8s.aws/instance-gpu-count": "1",
+		"karpenter.k8s.aws/instance-gpu-memory": "24576",
+		"karpenter.k8s.aws/instance-accelerator-name": "inferentia2",
+		"karpenter.k8s.aws/instance-accelerator-manufacturer": "aws",
+		"karpenter.k8s.aws/instance-accelerator-count": "1",
+	}
+	pool := {"spec": {"template": {"metadata": {"labels": object.union(asking, {"team": "red"})}}}}
+	instance_types.labels == asking with input as {"nodePool": pool}
+}
+
 test_never_means_never if {
 	found := judge([{"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["g5"]}], {"gpu": "never"})
 	excluded(found) == {"g5.xlarge", "inf2.xlarge"}

@@ -10,6 +10,7 @@ package reeve.offering.price_ceilings
 settings := data.policy.priceCeilings
 
 # METADATA
+# scope: document
 # title: The node would be too dear
 # description: |
 #   No offering that costs more than data.policy.priceCeilings.node USD per hour
@@ -22,26 +23,39 @@ settings := data.policy.priceCeilings
 #   remediation: Use smaller types, or raise data.policy.priceCeilings.
 exclude contains choice if {
 	settings.enabled == true
-	some zone, kinds in dear
-	some kind, types in kinds
-	choice := {
-		"msg": sprintf("a node may cost $%v/h at most", [ceiling.usd]),
-		"instanceTypes": types,
-		"zone": zone,
-		"capacityType": kind,
-		"path": ceiling.path,
-	}
+	limit := ceiling.usd
+	some kind in capacity_types
+	types := {name | some name, type in input.instanceTypes; type.prices[kind].min > limit}
+	count(types) > 0
+	choice := {"msg": message, "instanceTypes": types, "capacityType": kind, "path": ceiling.path}
 }
 
-# dear are the types above the ceiling by zone and capacity type.
-dear[zone][kind] contains name if {
+# Types that are too dear in some zones only, which are few: most prices are the
+# same in all of them.
+exclude contains choice if {
+	settings.enabled == true
 	limit := ceiling.usd
-	some name, type in input.instanceTypes
-	some offering in type.offerings
-	offering.price > limit
-	zone := offering.zone
-	kind := offering.capacityType
+	some kind in capacity_types
+	partly := {name |
+		some name, type in input.instanceTypes
+		type.prices[kind].max > limit
+		type.prices[kind].min <= limit
+	}
+	some zone in {offering.zone | some name in partly; some offering in input.instanceTypes[name].offerings}
+	types := {name |
+		some name in partly
+		some offering in input.instanceTypes[name].offerings
+		offering.zone == zone
+		offering.capacityType == kind
+		offering.price > limit
+	}
+	count(types) > 0
+	choice := {"msg": message, "instanceTypes": types, "zone": zone, "capacityType": kind, "path": ceiling.path}
 }
+
+capacity_types := ["on-demand", "reserved", "spot"]
+
+message := sprintf("a node may cost $%v/h at most", [ceiling.usd])
 
 default own := {}
 

@@ -3,16 +3,17 @@ package reeve.offering.price_ceilings_test
 import data.reeve.offering.price_ceilings
 
 types := {
-	"c5a.large": {"offerings": [
+	"c5a.large": {"prices": {"on-demand": {"min": 0.086, "max": 0.086}, "spot": {"min": 0.03, "max": 0.03}}, "offerings": [
 		{"zone": "a", "capacityType": "on-demand", "price": 0.086},
 		{"zone": "a", "capacityType": "spot", "price": 0.03},
 	]},
-	"c5a.24xlarge": {"offerings": [
+	"c5a.24xlarge": {"prices": {"on-demand": {"min": 4.128, "max": 4.128}, "spot": {"min": 1.5, "max": 2.2}}, "offerings": [
 		{"zone": "a", "capacityType": "on-demand", "price": 4.128},
 		{"zone": "a", "capacityType": "spot", "price": 1.5},
 		{"zone": "b", "capacityType": "on-demand", "price": 4.128},
+		{"zone": "b", "capacityType": "spot", "price": 2.2},
 	]},
-	"m5.24xlarge": {"offerings": [{"zone": "a", "capacityType": "on-demand", "price": 5.664}]},
+	"m5.24xlarge": {"prices": {"on-demand": {"min": 5.664, "max": 5.664}}, "offerings": [{"zone": "a", "capacityType": "on-demand", "price": 5.664}]},
 }
 
 judge(settings) := found if {
@@ -20,15 +21,15 @@ judge(settings) := found if {
 		with data.policy.priceCeilings as object.union({"enabled": true}, settings)
 }
 
-test_what_is_too_dear_is_excluded_by_zone_and_capacity_type if {
+test_what_is_too_dear_is_excluded if {
 	judge({"node": 2}) == {
 		{
 			"msg": "a node may cost $2/h at most", "instanceTypes": {"c5a.24xlarge", "m5.24xlarge"},
-			"zone": "a", "capacityType": "on-demand", "path": ["policy", "priceCeilings", "node"],
+			"capacityType": "on-demand", "path": ["policy", "priceCeilings", "node"],
 		},
 		{
 			"msg": "a node may cost $2/h at most", "instanceTypes": {"c5a.24xlarge"},
-			"zone": "b", "capacityType": "on-demand", "path": ["policy", "priceCeilings", "node"],
+			"zone": "b", "capacityType": "spot", "path": ["policy", "priceCeilings", "node"],
 		},
 	}
 }

@@ -48,6 +48,31 @@ func BenchmarkOffering(b *testing.B) {
 	}
 }
 
+// BenchmarkOfferingCeilings is BenchmarkOffering with a price ceiling of nodes
+// that lies between the spot and the on-demand price of many types.
+func BenchmarkOfferingCeilings(b *testing.B) {
+	f := newFleet(b, "al2023@v20260318")
+	e, err := New(NewBundle(nil, []byte(`{"priceCeilings": {"enabled": true, "node": 3}}`)), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	types := newTypes(b, FromCatalog(wholeCatalog(b)))
+	specs, err := NewSpecs(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	q, err := specs.Query("default", classStatusFixture(), types)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		e.cache = offeringCache{}
+		if r, err := e.Offering(context.Background(), Case{Fleet: f, Now: noon}, q); err != nil || len(r.Exclusions) == 0 || len(r.Violations) > 0 {
+			b.Fatal(r.Violations, err)
+		}
+	}
+}
+
 // BenchmarkOfferingHit is the same when nothing has changed, with the work of
 // finding that out.
 func BenchmarkOfferingHit(b *testing.B) {

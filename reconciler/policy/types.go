@@ -30,8 +30,31 @@ type InstanceType struct {
 	// Capacity and Allocatable are amounts as Kubernetes quantities.
 	Capacity    resources.List `json:"capacity"`
 	Allocatable resources.List `json:"allocatable"`
+	// Prices are the bounds of what the offerings cost, by capacity type, so that
+	// a rule need not look at each offering. NewTypes fills them in.
+	Prices map[string]PriceRange `json:"prices"`
 	// Offerings are sorted by zone and capacity type.
 	Offerings []Offering `json:"offerings"`
+}
+
+// PriceRange is the lowest and the highest price of some offerings.
+type PriceRange struct {
+	// Min and Max are USD per hour.
+	Min resources.Price `json:"min"`
+	Max resources.Price `json:"max"`
+}
+
+// bounded is the type with the bounds of its prices.
+func (it InstanceType) bounded() InstanceType {
+	it.Prices = map[string]PriceRange{}
+	for _, o := range it.Offerings {
+		r, ok := it.Prices[o.CapacityType]
+		if !ok {
+			r = PriceRange{o.Price, o.Price}
+		}
+		it.Prices[o.CapacityType] = PriceRange{min(r.Min, o.Price), max(r.Max, o.Price)}
+	}
+	return it
 }
 
 // Offering is where and how a type can be had, and for how much. Whether EC2
@@ -90,7 +113,7 @@ func NewTypes(list []InstanceType) (*Types, error) {
 		if _, twice := t.list[it.Name]; twice {
 			return nil, fmt.Errorf("instance type %s is given twice", it.Name)
 		}
-		t.list[it.Name] = it
+		t.list[it.Name] = it.bounded()
 		t.names = append(t.names, it.Name)
 	}
 	slices.Sort(t.names)
@@ -131,10 +154,23 @@ func (c *converter) instanceType(it *InstanceType) *ast.Term {
 		ast.Item(ast.InternedTerm("labels"), c.labels(it.Labels)),
 		ast.Item(ast.InternedTerm("capacity"), c.list(it.Capacity)),
 		ast.Item(ast.InternedTerm("allocatable"), c.list(it.Allocatable)),
+		ast.Item(ast.InternedTerm("prices"), rangeTerms(it.Prices)),
 		ast.Item(ast.InternedTerm("offerings"), c.offerings(it.Offerings)),
 	)
 	c.sum.Write(c.buf)
 	return out
+}
+
+// rangeTerms follow from the offerings, so they do not count for the digest.
+func rangeTerms(ranges map[string]PriceRange) *ast.Term {
+	out := ast.NewObject()
+	for _, kind := range sortedKeys(ranges) {
+		out.Insert(ast.StringTerm(kind), ast.ObjectTerm(
+			ast.Item(ast.InternedTerm("min"), ast.NewTerm(ast.Number(ranges[kind].Min.Decimal()))),
+			ast.Item(ast.InternedTerm("max"), ast.NewTerm(ast.Number(ranges[kind].Max.Decimal()))),
+		))
+	}
+	return ast.NewTerm(out)
 }
 
 // word is a term for a text, which counts for the digest with its length.
