@@ -59,12 +59,12 @@ func Run(ctx context.Context, o Options) (*report.Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.Ledger.of(names); err != nil {
-		return nil, err
-	}
 	out := &report.Check{Source: o.Source, Commit: o.Commit, Dir: o.Dir, FailOnWarn: o.FailOnWarn}
 	before, err := baseClusters(o, out)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.Ledger.of(slices.Concat(names, out.Removed)); err != nil {
 		return nil, err
 	}
 	rules := map[string]report.Rule{}

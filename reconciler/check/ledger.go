@@ -22,9 +22,13 @@ type Ledger struct {
 
 // ledgerOf finds out of which cluster a decision branch is.
 func ledgerOf(repo *gitrepo.Repo, name, ref string) (*Ledger, error) {
-	v, err := ledger.At(repo, ref)
+	_, err := repo.Resolve(ref)
 	if errors.Is(err, gitrepo.ErrNotFound) {
-		return nil, fmt.Errorf("%s: ledger %s: %w; fetch the decision branch first, it is named reeve/<cluster>", name, ref, err)
+		return nil, fmt.Errorf("%s: ledger %s: %w; a decision branch is named reeve/<cluster>: fetch it first", name, ref, err)
+	}
+	var v *ledger.View
+	if err == nil {
+		v, err = ledger.At(repo, ref)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: ledger %s: %w", name, ref, err)
@@ -32,7 +36,7 @@ func ledgerOf(repo *gitrepo.Repo, name, ref string) (*Ledger, error) {
 	return &Ledger{Repo: repo, Ref: ref, Cluster: v.Cluster()}, nil
 }
 
-// of says whether the ledger is that of one of the clusters that are checked.
+// of fails for a ledger of none of the clusters that are checked.
 func (l *Ledger) of(clusters []string) error {
 	if l == nil || slices.Contains(clusters, l.Cluster) {
 		return nil
