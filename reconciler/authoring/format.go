@@ -122,8 +122,8 @@ func formatted(path string, src []byte, upgrade bool) ([]byte, error) {
 
 func options(from, to ast.RegoVersion) regoformat.Opts {
 	return regoformat.Opts{
-		RegoVersion:   to,
-		ParserOptions: &ast.ParserOptions{RegoVersion: from},
-		DropV0Imports: from != to,
+		RegoVersion:                   to,
+		ParserOptions:                 &ast.ParserOptions{RegoVersion: from},
+		DropRedundantDirectiveImports: from != to,
 	}
 }

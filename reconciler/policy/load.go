@@ -104,7 +104,7 @@ func compile(modules map[string]*ast.Module, prints bool) (*ast.Compiler, []deci
 // and the libraries of conftest, or one in the syntax before Rego v1.
 func loose(name string, m *ast.Module) bool {
 	words := refWords(m.Package.Path)
-	return strings.HasPrefix(name, FleetDir) && (len(words) == 0 || words[0] != "reeve" || m.RegoVersion() == ast.RegoV0)
+	return strings.HasPrefix(name, FleetDir) && (len(words) == 0 || words[0] != "reeve" || m.RegoVersionSpan() == ast.RegoVersionSpanOf(ast.RegoV0))
 }
 
 func strictWarnings(errs ast.Errors) []decision.Finding {
