@@ -32,10 +32,15 @@ policies judge too: only findings that are new are listed, with what each
 changed field does to nodes, what NodePools can choose from, and the disruption
 budgets that differ.
 
+With --ledger the fleet is held against the cluster as its decision branch last
+recorded it: which nodes drift and why, what would be launched and removed, and
+what the nodes cost before and after. This fails no check.
+
 Exits with 0 if nothing is wrong, 1 if something is, and 2 if the check could not
 be made or there was nothing to check.`,
 		Example: `  reeve check .
   reeve check . --base origin/main -o text -o sarif=check.sarif -o markdown=check.md
+  reeve check . --base origin/main --ledger origin/reeve/myeks
   reeve check --repo . --rev HEAD --fail-on-warn
   reeve check --repo https://example.com/fleet.git --rev main --cluster myeks -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -68,6 +73,7 @@ be made or there was nothing to check.`,
 	f := cmd.Flags()
 	targetFlags(cmd, &o)
 	f.StringVar(&o.Base, "base", "", "revision to compare with: only what is new is reported")
+	f.StringVar(&o.Ledger, "ledger", "", "decision branch of a cluster, such as origin/reeve/<cluster>: say what the fleet does to its nodes")
 	f.BoolVar(&o.FailOnWarn, "fail-on-warn", false, "take warnings for errors, but for those that an exception lets pass")
 	f.StringArrayVarP(&outputs, "output", "o", nil, "format or format=file, may be repeated: "+strings.Join(report.CheckFormats(), ", ")+` (default "text")`)
 	f.StringVar(&now, "now", "", "judge as at this instant, RFC 3339 (default: the present)")

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"testing/fstest"
 
 	"github.com/spf13/cobra"
@@ -166,10 +167,11 @@ func (f importFlags) write(cmd *cobra.Command, res *importer.Result) error {
 	if err != nil {
 		return err
 	}
+	var made []string
 	if !settled {
 		o := f.init
 		o.Cluster = f.target.Cluster
-		if _, err := spec.Init(f.target.Dir, o); err != nil {
+		if made, err = spec.Init(f.target.Dir, o); err != nil {
 			return err
 		}
 	}
@@ -177,7 +179,9 @@ func (f importFlags) write(cmd *cobra.Command, res *importer.Result) error {
 	if err != nil {
 		return err
 	}
-	res.Report.Written = written
+	made = append(made, written...)
+	slices.Sort(made)
+	res.Report.Written = slices.Compact(made)
 	if err := f.check(cmd.Context(), res, os.DirFS(f.target.Dir), nil); err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func TestABaseThatCannotBeHadIsAnError(t *testing.T) {
 	}{
 		{"a revision that is not there", Target{Path: dir, Base: "v9"}, "base v9: "},
 		{"a revision of another clone", Target{Repo: dir, Base: strings.Repeat("1", 40)}, "in CI, fetch all history"},
-		{"a directory outside of any work tree", Target{Path: plain, Base: "main"}, "so there is no base to read from it; give --repo"},
+		{"a directory outside of any work tree", Target{Path: plain, Base: "main"}, "so there is no base and no ledger to read from it; give --repo"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -35,6 +35,9 @@ type Options struct {
 	Clusters []string
 	// Base is what to compare with, nil for nothing.
 	Base *Base
+	// Ledger is where the state of one of the clusters is recorded, nil for
+	// nowhere.
+	Ledger *Ledger
 	// FailOnWarn makes warnings fail the check.
 	FailOnWarn bool
 	// Now is the instant at which policies judge.
@@ -59,6 +62,9 @@ func Run(ctx context.Context, o Options) (*report.Check, error) {
 	out := &report.Check{Source: o.Source, Commit: o.Commit, Dir: o.Dir, FailOnWarn: o.FailOnWarn}
 	before, err := baseClusters(o, out)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.Ledger.of(slices.Concat(names, out.Removed)); err != nil {
 		return nil, err
 	}
 	rules := map[string]report.Rule{}
@@ -147,10 +153,12 @@ func one(ctx context.Context, o Options, name string, inBase bool, rules map[str
 		return nil, err
 	}
 	addRules(rules, head.judge)
-	if o.Base == nil {
-		return &head.check, nil
+	if o.Base != nil {
+		if err := compare(o, base, head); err != nil {
+			return nil, err
+		}
 	}
-	return &head.check, compare(o, base, head)
+	return &head.check, o.Ledger.impact(ctx, base, head)
 }
 
 // addRules gathers what the annotations of the rules say. Of two sets of

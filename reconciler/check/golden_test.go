@@ -31,9 +31,9 @@ var loose = []struct {
 }
 
 // wantGolden compares every format of the check of a change with the files
-// testdata/golden/<name>/<format>, and holds what is SARIF to its schema. With
-// UPDATE=1 in the environment it writes them.
-func wantGolden(t *testing.T, name string, base, head fs.FS) {
+// testdata/golden/<name>/<format>, holds what is SARIF to its schema, and gives
+// the check back. With UPDATE=1 in the environment it writes them.
+func wantGolden(t *testing.T, name string, base, head fs.FS) *report.Check {
 	t.Helper()
 	res, err := Run(ctx, Options{
 		Source: "fleet", Files: head, Now: noon,
@@ -70,6 +70,7 @@ func wantGolden(t *testing.T, name string, base, head fs.FS) {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
 	}
+	return res
 }
 
 // wellFormed reads a format as its readers would.

@@ -23,6 +23,9 @@ type Target struct {
 	// Base is the revision to compare with, empty for none: of Repo, or of the
 	// repository whose work tree Path is in.
 	Base string
+	// Ledger is the revision of a decision branch, empty for none. It is in the
+	// same repository as Base.
+	Ledger string
 	// FailOnWarn makes warnings fail the check.
 	FailOnWarn bool
 }
@@ -71,21 +74,34 @@ func openPath(t Target) (*opened, error) {
 		Options: Options{Source: t.Path, Files: root.FS(), Dir: within(t.Path), Clusters: t.Clusters, FailOnWarn: t.FailOnWarn},
 		close:   func() { root.Close() },
 	}
-	if t.Base == "" {
+	if t.Base == "" && t.Ledger == "" {
 		return o, nil
 	}
 	repo, err := gitrepo.OpenDir(t.Path, gitrepo.Options{})
 	if errors.Is(err, gitrepo.ErrRepositoryMissing) {
-		err = fmt.Errorf("%w, so there is no base to read from it; give --repo", err)
+		err = fmt.Errorf("%w, so there is no base and no ledger to read from it; give --repo", err)
 	}
 	if err == nil {
-		o.Base, err = baseOf(repo, t.Path, t.Base, o.Dir)
+		err = o.read(repo, t, t.Path)
 	}
 	if err != nil {
 		o.close()
 		return nil, err
 	}
 	return o, nil
+}
+
+// read finds the base and the ledger that a target names in its repository.
+func (o *opened) read(repo *gitrepo.Repo, t Target, name string) (err error) {
+	if t.Base != "" {
+		if o.Base, err = baseOf(repo, name, t.Base, o.Dir); err != nil {
+			return err
+		}
+	}
+	if t.Ledger != "" {
+		o.Ledger, err = ledgerOf(repo, name, t.Ledger)
+	}
+	return err
 }
 
 // within is where a directory is in the work tree around it, with slashes; empty
@@ -145,10 +161,7 @@ func openRevision(ctx context.Context, t Target) (*opened, error) {
 		Options: Options{Source: t.Repo + "@" + commit[:12], Commit: commit, Files: files, Clusters: t.Clusters, FailOnWarn: t.FailOnWarn},
 		close:   func() {},
 	}
-	if t.Base != "" {
-		o.Base, err = baseOf(repo, t.Repo, t.Base, "")
-	}
-	return o, err
+	return o, o.read(repo, t, t.Repo)
 }
 
 // baseOf reads a revision to compare with. A directory that is not in it yet is

@@ -94,6 +94,13 @@ func TestPoliciesThatCannotBeUsedAreRefusedWithTheirPlace(t *testing.T) {
 	}
 }
 
+func TestWhatMayBeNullCanBeComparedWithNull(t *testing.T) {
+	engine(t, map[string]string{
+		"policies/a.rego": "package reeve.spec.a\n\ndeny contains \"first\" if input.previous == null\n\ndeny contains \"moved\" if input.previous.cluster.region != input.fleet.cluster.region\n",
+		"policies/b.rego": "package reeve.offering.b\n\ndeny contains \"unresolved\" if input.status == null\n",
+	})
+}
+
 func TestABundleHasBoundsAndDataOfTheRightKind(t *testing.T) {
 	big := NewBundle(map[string][]byte{"a.rego": make([]byte, maxBundle+1)}, nil)
 	if _, err := New(big, Options{}); err == nil || !strings.Contains(err.Error(), "are read") {

@@ -35,6 +35,9 @@ var allSchemas = sync.OnceValues(func() (map[Stage]json.RawMessage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("schema of stage %s: %w", stage, err)
 		}
+		for _, field := range []string{"previous", "status"} {
+			orNullSchema(s.Properties[field])
+		}
 		s.Schema = "https://json-schema.org/draft/2020-12/schema"
 		s.Title = "Input of reeve." + string(stage)
 		if out[stage], err = json.MarshalIndent(s, "", "  "); err != nil {
@@ -43,6 +46,17 @@ var allSchemas = sync.OnceValues(func() (map[Stage]json.RawMessage, error) {
 	}
 	return out, nil
 })
+
+// orNullSchema makes of the schema of an object one that null satisfies too. OPA
+// reads alternatives, but of a list of types only the first.
+func orNullSchema(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	object := *s
+	object.Description = ""
+	*s = jsonschema.Schema{Description: s.Description, AnyOf: []*jsonschema.Schema{{Type: "null"}, &object}}
+}
 
 func schemaOf(t reflect.Type) (*jsonschema.Schema, error) {
 	document, err := fleetSchema()

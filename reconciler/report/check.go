@@ -64,6 +64,9 @@ type ClusterCheck struct {
 	Exclusions []decision.Exclusion `json:"exclusions"`
 	// Change is how the fleet differs from the base, nil without one.
 	Change *FleetChange `json:"change,omitempty"`
+	// Impact is what the fleet does to the cluster as its decision branch
+	// recorded it, nil without one. It is no finding and fails no check.
+	Impact *Impact `json:"impact,omitempty"`
 }
 
 // OK says whether nothing is wrong; warnings are not unless they are made so.
@@ -124,6 +127,9 @@ func (p *printer) clusterCheck(cc *ClusterCheck) {
 		p.line("%s: NodePool %s: excluded by %s: %s: %s", cc.Cluster, x.NodePool, x.Rule, choices(x), x.Message)
 	}
 	p.fleetChange(cc)
+	if cc.Impact != nil && p.err == nil {
+		p.err = ImpactText(p.w, cc.Impact)
+	}
 	p.line("%s: %s, %s, %s", cc.Cluster, count(cc.NodePools, "NodePool", "NodePools"),
 		count(cc.NodeClasses, "EC2NodeClass", "EC2NodeClasses"), count(cc.Policies, "policy", "policies"))
 }

@@ -74,7 +74,16 @@ func (m *markdown) cluster(c *Check, cc *ClusterCheck) {
 		m.finding(&all[i])
 	}
 	m.change(cc)
+	m.impact(cc.Impact)
 	m.exclusions(cc)
+}
+
+func (m *markdown) impact(i *Impact) {
+	if i == nil {
+		return
+	}
+	m.line("")
+	_ = ImpactMarkdown(m, i) // a strings.Builder takes all
 }
 
 func (m *markdown) finding(f *found) {
