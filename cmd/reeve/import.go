@@ -116,9 +116,14 @@ func (f *importFlags) prepare() (map[string][]byte, error) {
 	return spec.Files(o)
 }
 
-// nothing reports an import without a result.
+// nothing reports an import without a result. Where the CUE would have gone to
+// standard output, the reasons do not: it may be redirected to a file.
 func (f importFlags) nothing(cmd *cobra.Command, res *importer.Result) error {
-	if err := f.report(cmd.OutOrStdout(), res, nil); err != nil {
+	w := cmd.OutOrStdout()
+	if f.target.Dir == "" && f.output != "json" {
+		w = cmd.ErrOrStderr()
+	}
+	if err := f.report(w, res, nil); err != nil {
 		return err
 	}
 	return fmt.Errorf("import: %w", importer.ErrNothing)

@@ -117,7 +117,25 @@ func formatted(path string, src []byte, upgrade bool) ([]byte, error) {
 	if out, err0 := regoformat.SourceWithOpts(path, src, options(ast.RegoV0, target)); err0 == nil {
 		return out, nil
 	}
-	return nil, err
+	return nil, placed(err)
+}
+
+// placed names each fault of Rego at its place, one a line, as the other
+// commands do.
+func placed(err error) error {
+	var list ast.Errors
+	if !errors.As(err, &list) {
+		return err
+	}
+	lines := make([]error, 0, len(list))
+	for _, e := range list {
+		if e.Location == nil {
+			lines = append(lines, errors.New(e.Message))
+			continue
+		}
+		lines = append(lines, fmt.Errorf("%s:%d:%d: %s", e.Location.File, e.Location.Row, e.Location.Col, e.Message))
+	}
+	return errors.Join(lines...)
 }
 
 func options(from, to ast.RegoVersion) regoformat.Opts {

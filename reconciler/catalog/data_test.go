@@ -178,7 +178,7 @@ func TestEmbeddedKnowsItsRegions(t *testing.T) {
 		t.Errorf("regions (-want +got):\n%s", diff)
 	}
 	_, err := Embedded("mars-1")
-	if diff := cmp.Diff(`no catalog of region "mars-1" is built in: use one of ap-northeast-2, us-east-1`, fmt.Sprint(err)); diff != "" {
+	if diff := cmp.Diff(`no catalog of region "mars-1" is built in: there are ap-northeast-2, us-east-1`, fmt.Sprint(err)); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
 	for region, zones := range map[string]int{"ap-northeast-2": 4, "us-east-1": 6} {

@@ -58,7 +58,7 @@ func Embedded(region string) (*Data, error) {
 		return d.(*Data), nil
 	}
 	if !slices.Contains(Regions(), region) {
-		return nil, fmt.Errorf("no catalog of region %q is built in: use one of %s", region, strings.Join(Regions(), ", "))
+		return nil, fmt.Errorf("no catalog of region %q is built in: there are %s", region, strings.Join(Regions(), ", "))
 	}
 	types, err := readTypes(embedded)
 	if err != nil {

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/reeve-project/reeve/reconciler/decision"
@@ -59,6 +58,9 @@ var effects = map[string][]effect{
 // sameHash is the effect of a change that Karpenter's hash does not see, such as
 // another order, or the same duration written otherwise.
 var sameHash = effect{class: report.InPlace, why: "the hash stays the same, so nothing drifts"}
+
+// widening is the effect of a requirement that asks for less than before.
+var widening = effect{class: report.NewNodesOnly, why: "it asks for less, so every node that met the requirements still does"}
 
 // whole are the effects of an object that is added or removed, by kind.
 var whole = map[string]map[string]effect{
@@ -145,10 +147,12 @@ func wholeChange(head *fleet.Fleet, c decision.Change, kind string, at fleet.Pat
 }
 
 func fieldChange(head *fleet.Fleet, resource, kind string, depth int, f policy.FieldChange, h *hasher) (report.FieldChange, error) {
-	field := slices.Clone(f.Path[depth:])
-	e := effectOf(kind, field)
+	e := effectOf(kind, f.Path[depth:])
+	if kind == "NodePool" && e.class == report.ReplacesOutside && widens(&f) {
+		e = widening
+	}
 	if e.hash {
-		moves, err := h.moves(field, f.To)
+		moves, err := h.moves(f.Stable[depth:], f.StableTo)
 		if err != nil {
 			return report.FieldChange{}, fmt.Errorf("%s: hash: %w", resource, err)
 		}
@@ -157,7 +161,7 @@ func fieldChange(head *fleet.Fleet, resource, kind string, depth int, f policy.F
 		}
 	}
 	return report.FieldChange{
-		Op: "change", Resource: resource, Field: field.String(), From: f.From, To: f.To,
+		Op: "change", Resource: resource, Field: f.Name[depth:].String(), From: f.From, To: f.To,
 		Effect: e.class, Why: e.why, Position: position(head, f.Path),
 	}, nil
 }

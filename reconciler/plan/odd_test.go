@@ -114,3 +114,19 @@ func TestAssumptionsSayWhatWasNotGiven(t *testing.T) {
 		t.Errorf("assumed %s at %s", a, got.Time)
 	}
 }
+
+// A limit that somebody wrote into what kubectl printed counts as a request, and
+// what the plan itself would launch is not told as a node that stays.
+func TestLimitsCountAndLaunchesAreNotNodesThatStay(t *testing.T) {
+	const object = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{resources: {limits: {cpu: 3}}}]}, status: {phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]}}"
+	got := planOf(t, newFleet(t), Options{Now: noon}, object)
+	if len(got.Steps) != 1 || len(got.Steps[0].Launches) != 1 {
+		t.Fatalf("steps: %+v", got.Steps)
+	}
+	if cpu := got.Steps[0].Launches[0].Requests["cpu"]; cpu != 3000 {
+		t.Errorf("the node is launched for %d millicores", cpu)
+	}
+	if len(got.Staying) > 0 {
+		t.Errorf("nodes that stay: %+v", got.Staying)
+	}
+}

@@ -29,7 +29,7 @@ type run struct {
 // foresee makes the decisions of one pass over the world, and then the removals
 // that follow from them as if each were carried out and nothing else changed.
 func foresee(ctx context.Context, w *pipeline.World) (*run, error) {
-	r := &run{snap: w.Snapshot}
+	r, there := &run{snap: w.Snapshot}, w.Snapshot
 	ds, err := w.Foresee(ctx)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func foresee(ctx context.Context, w *pipeline.World) (*run, error) {
 		}
 		removing = slices.ContainsFunc(ds, allowedRemoval)
 	}
-	r.staying = staying(w.Blocked())
+	r.staying = staying(there, w.Blocked())
 	return r, nil
 }
 
@@ -128,10 +128,14 @@ func stepOf(d *decision.Decision, later bool) (report.PlanStep, error) {
 	return out, nil
 }
 
-// staying groups why nodes stay by the reason.
-func staying(blocked []disruption.Blocked) []report.PlanStaying {
+// staying groups why nodes that are there stay by the reason. Those that the
+// plan itself would make are on their way, which is no news to its reader.
+func staying(there *cluster.Snapshot, blocked []disruption.Blocked) []report.PlanStaying {
 	var out []report.PlanStaying
 	for _, b := range blocked {
+		if !slices.ContainsFunc(there.Nodes, func(n *cluster.Node) bool { return n.Key() == b.Node }) {
+			continue
+		}
 		i := slices.IndexFunc(out, func(s report.PlanStaying) bool { return s.Message == b.Message })
 		if i < 0 {
 			i = len(out)

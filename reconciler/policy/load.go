@@ -166,7 +166,7 @@ func versionWarning(m *ast.Module) decision.Finding {
 		Title:       "The file is in the syntax before Rego v1",
 		Message:     "the file parses only in the syntax before Rego v1 and is taken as that",
 		Position:    at,
-		Remediation: "Run `opa fmt --v0-v1 --write` on the file.",
+		Remediation: "Run `reeve policy fmt --upgrade " + at.File + "`.",
 		Source:      at.String(),
 	}
 }

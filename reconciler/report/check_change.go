@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/reeve-project/reeve/reconciler/decision"
@@ -52,7 +53,9 @@ type FieldChange struct {
 	// Resource is "NodePool/default", "EC2NodeClass/default" or
 	// "Cluster/myeks".
 	Resource string `json:"resource"`
-	// Field is the path below the resource, empty for the whole object.
+	// Field is the path below the resource, empty for the whole object. An
+	// element of a list that has a key is named by it:
+	// spec.template.spec.requirements["kubernetes.io/arch"].values.
 	Field string `json:"field,omitempty"`
 	// From and To are the values as JSON, nil where there is none.
 	From json.RawMessage `json:"from,omitempty"`
@@ -64,9 +67,34 @@ type FieldChange struct {
 	Position *fleet.Position `json:"position,omitempty"`
 }
 
-// values are what it was and what it is, for a reader.
+// values are what it was and what it is, for a reader. Of lists of words that
+// are too long to be shown only the words that differ are.
 func (f *FieldChange) values() (from, to string) {
-	return value(f.From), value(f.To)
+	var before, after []string
+	long := len([]rune(string(f.From))) > maxValue || len([]rune(string(f.To))) > maxValue
+	if !long || json.Unmarshal(f.From, &before) != nil || json.Unmarshal(f.To, &after) != nil {
+		return value(f.From), value(f.To)
+	}
+	return differing(before, after), differing(after, before)
+}
+
+// differing are the words that the other list lacks, and how many it has too.
+func differing(words, others []string) string {
+	const most = 8
+	var own []string
+	for _, w := range words {
+		if !slices.Contains(others, w) {
+			own = append(own, strconv.Quote(w))
+		}
+	}
+	same := len(words) - len(own)
+	switch {
+	case len(own) == 0:
+		return fmt.Sprintf("[%d words]", len(words))
+	case len(own) > most:
+		own = append(own[:most], fmt.Sprintf("%d more", len(own)-most))
+	}
+	return fmt.Sprintf("[%s and %d in both]", strings.Join(own, ","), same)
 }
 
 // maxValue is how many characters of a value are shown.

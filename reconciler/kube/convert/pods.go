@@ -136,7 +136,14 @@ func (o *Objects) Complete(pod *corev1.Pod) {
 			spec.Tolerations = append(spec.Tolerations, t)
 		}
 	}
-	for _, cs := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+	CompleteRequests(pod)
+}
+
+// CompleteRequests makes each limit of a container that has no request its
+// request, as the API server does for every pod (Kubernetes,
+// pkg/apis/core/v1/defaults.go, SetDefaults_Pod).
+func CompleteRequests(pod *corev1.Pod) {
+	for _, cs := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range cs {
 			completeRequests(&cs[i])
 		}

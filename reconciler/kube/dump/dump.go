@@ -98,9 +98,11 @@ func Read(sources ...Source) (*Dump, error) {
 }
 
 // finish completes the pods that no API server has seen, now that all priority
-// classes are known.
+// classes are known. Of the others only requests may be missing, where a person
+// has edited what kubectl printed.
 func (r *reader) finish() {
 	for _, p := range r.out.Objects.Pods {
+		convert.CompleteRequests(p)
 		if unseen(p) {
 			r.out.Manifests = append(r.out.Manifests, p.Namespace+"/"+p.Name)
 			r.out.Objects.Complete(p)

@@ -30,7 +30,7 @@ var own = []ownRule{
 		"Rego that does not compile, that uses a built-in function which is not allowed, that adds to a shipped package, or that\n" +
 			"would never be evaluated. Nothing is judged by part of a bundle."},
 	{policy.RuleVersion, "all", "warn", "The file is in the syntax before Rego v1",
-		"It is taken as that. `opa fmt --v0-v1 --write` brings it up to date."},
+		"It is taken as that. `reeve policy fmt --upgrade` brings it up to date."},
 	{policy.RuleVerdict, "all", "deny", "A policy gave no verdict",
 		"An evaluation failed, took longer than `cluster.judge.deadline` or too much memory, or was undefined. That denies, except for the kinds of\n" +
 			"decision in `cluster.judge.failOpen`, for which it is a warning."},
