@@ -89,7 +89,7 @@ func readKubelet(k *awsv1.KubeletConfiguration) (kubelet, error) {
 func readReserved(field string, in map[string]string) (resources.List, error) {
 	out := make(resources.List, len(in))
 	for _, key := range slices.Sorted(maps.Keys(in)) {
-		q, err := resource.ParseQuantity(in[key])
+		q, err := resources.ParseQuantity(in[key])
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %q is not a quantity: write one such as 100m or 512Mi", field, key, in[key])
 		}
@@ -108,7 +108,7 @@ func readThreshold(signal string, in map[string]string) (*threshold, error) {
 		return nil, nil
 	}
 	number, share := strings.CutSuffix(text, "%")
-	q, err := resource.ParseQuantity(number)
+	q, err := resources.ParseQuantity(number)
 	if err != nil || q.Sign() < 0 {
 		return nil, fmt.Errorf("evictionHard[%s]: %q is neither a quantity nor a percentage: write one such as 100Mi or 5%%", signal, text)
 	}

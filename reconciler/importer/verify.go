@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/reeve-project/reeve/reconciler/fleet"
+	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
 // Verify compares the evaluated fleet with what was imported and reports the
@@ -79,8 +78,8 @@ func equal(want *node, got any) bool {
 	case bool:
 		return want.kind == boolean && want.value == strconv.FormatBool(v)
 	case json.Number:
-		a, errA := resource.ParseQuantity(want.value)
-		b, errB := resource.ParseQuantity(v.String())
+		a, errA := resources.ParseQuantity(want.value)
+		b, errB := resources.ParseQuantity(v.String())
 		return errA == nil && errB == nil && a.Cmp(b) == 0
 	}
 	return false

@@ -181,9 +181,9 @@ func (l *List) UnmarshalJSON(b []byte) error {
 	}
 	*l = make(List, len(in))
 	for name, text := range in {
-		q, err := resource.ParseQuantity(text)
+		q, err := ParseQuantity(text)
 		if err != nil {
-			return fmt.Errorf("resource %s: quantity %q: %w", name, text, err)
+			return fmt.Errorf("resource %s: quantity %.40q: %w", name, text, err)
 		}
 		(*l)[name] = Amount(name, q)
 	}

@@ -132,9 +132,20 @@ func parseExpiry(s string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
+// refused says whether a fault was found in that part of the document.
+func (d *decoder) refused(at fleet.Path) bool {
+	return slices.ContainsFunc(d.found, func(f Diagnostic) bool {
+		return len(f.Path) >= len(at) && slices.Equal(f.Path[:len(at)], at)
+	})
+}
+
 // strict decodes a part of the document and refuses fields that the type does
-// not have, letter case included.
+// not have, letter case included. What the rules have refused is left alone:
+// decoding a quantity that they did not read may take forever.
 func strict(d *decoder, n node, into any) bool {
+	if d.refused(n.path) {
+		return false
+	}
 	unknown, err := kjson.UnmarshalStrict(n.raw(), into)
 	if err == nil && len(unknown) == 0 {
 		return true

@@ -34,6 +34,15 @@ policy: x: [for i in list.Range(0, 100000, 1) {strings.Repeat("x", 1000000) + "\
 import "strings"
 policy: x: strings.Repeat("x", 1000000000000)
 `, want: "clusters/blue/h.cue:3:"},
+	"a quantity whose digits nobody can write": {cue: `package fleet
+nodePools: big: spec: {
+	limits: cpu: "1E-999999999"
+	template: spec: {
+		nodeClassRef: {group: "karpenter.k8s.aws", kind: "EC2NodeClass", name: "default"}
+		requirements: []
+	}
+}
+`, want: `clusters/blue/h.cue:3:10: nodePools.big.spec.limits.cpu: "1E-999999999" is not a quantity`},
 	"a structural cycle":     {cue: "package fleet\npolicy: x: {a: policy.x}\n", want: "structural cycle"},
 	"a reference cycle":      {cue: "package fleet\n_a: _b + 1\n_b: _a + 1\npolicy: x: _a\n", want: "clusters/blue/h.cue:"},
 	"a list of itself":       {cue: "package fleet\npolicy: x: [policy.x]\n", want: "clusters/blue/h.cue:"},

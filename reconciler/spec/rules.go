@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/reeve-project/reeve/reconciler/catalog"
 	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/resources"
@@ -135,8 +133,8 @@ func checkQuantity(n node, add adder) {
 	if !n.exists() {
 		return
 	}
-	if _, err := resource.ParseQuantity(n.text()); err != nil {
-		add(n.path, fmt.Sprintf("%q is not a quantity", n.text()), "write it as 1000, 500m, 10Gi or 20G")
+	if _, err := resources.ParseQuantity(n.text()); err != nil {
+		add(n.path, fmt.Sprintf("%.60q is not a quantity", n.text()), "write it as 1000, 500m, 10Gi or 20G")
 	}
 }
 

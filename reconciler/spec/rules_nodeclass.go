@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
 func checkNodeClass(spec node, add adder) {
@@ -131,7 +131,7 @@ func checkBlockDevices(devices []node, list node, add adder) {
 // checkVolumeSize holds that a volume has some size: the CRD's pattern also
 // takes a unit without a number, which is zero.
 func checkVolumeSize(n node, add adder) {
-	if q, err := resource.ParseQuantity(n.text()); n.exists() && err == nil && q.Sign() <= 0 {
+	if q, err := resources.ParseQuantity(n.text()); n.exists() && err == nil && q.Sign() <= 0 {
 		add(n.path, fmt.Sprintf("a volume of size %q holds nothing", n.text()), "write a size such as 100Gi")
 		return
 	}

@@ -7,14 +7,13 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+
+	"github.com/reeve-project/reeve/reconciler/resources"
 )
 
 // A quantity such as 1e999999999 is parsed by writing all its digits, which
 // never ends. It has to be found before the types of the API see it.
-var (
-	hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}`)
-	hugeQuantity = regexp.MustCompile(`^\s*[+-]?[0-9.]+[eE][+-]?[0-9]{4,}\s*$`)
-)
+var hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}`)
 
 // wordy are fields below which stand words and no quantities: a label may well
 // be 12e34567.
@@ -63,7 +62,7 @@ func searchExponent(field string, v any) error {
 }
 
 func quantityOf(field, text string) error {
-	if hugeQuantity.MatchString(text) {
+	if resources.HugeExponent(text) {
 		return fmt.Errorf("%s: the exponent of %.40s is beyond all reason", field[min(1, len(field)):], text)
 	}
 	return nil
