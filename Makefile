@@ -78,7 +78,7 @@ test-corpus: ## Import the manifests of a corpus beside the repository and print
 
 .PHONY: test-crds
 test-crds: ## Hold the schemas against Karpenter's real CRDs; a module of its own (REEVE_MUTANTS=20000 for more).
-	cd test/crds && $(TEST_ENV) $(GO) test ./...
+	cd test/crds && $(TEST_ENV) $(GO) test $(TIMEOUT) ./...
 
 .PHONY: coverage
 coverage: ## Print the coverage of the core as test-core left it; fail below the bound.

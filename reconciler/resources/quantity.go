@@ -12,8 +12,10 @@ import (
 // is 29 digits.
 const mostDigits = 64
 
-// hugeExponent is an exponent of more than three digits.
-var hugeExponent = regexp.MustCompile(`^\s*[+-]?[0-9.]+[eE][+-]?0*[1-9][0-9]{3}`)
+// hugeExponent is a number with an exponent of more than three digits. What
+// goes on with other characters is no number, such as the identifier
+// 51e5394e-232b, and Kubernetes refuses it at once.
+var hugeExponent = regexp.MustCompile(`^\s*[+-]?[0-9.]+[eE][+-]?0*[1-9][0-9]{3,}\s*$`)
 
 var (
 	errExponent = errors.New("the exponent is beyond all reason")

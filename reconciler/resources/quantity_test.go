@@ -29,6 +29,17 @@ func TestParseQuantity(t *testing.T) {
 	}
 }
 
+func TestAnIdentifierIsNoHugeExponent(t *testing.T) {
+	for text, want := range map[string]bool{
+		"51e5394e-232b-4053-8e4e-3d405e1c822b": false, "12e345678x": false, "1e999": false,
+		"1e1000": true, " 1E-99999999 ": true,
+	} {
+		if got := resources.HugeExponent(text); got != want {
+			t.Errorf("HugeExponent(%q) = %t, want %t", text, got, want)
+		}
+	}
+}
+
 func TestListRefusesAnExponentThatNeverEnds(t *testing.T) {
 	var l resources.List
 	err := l.UnmarshalJSON([]byte(`{"cpu": "1e-999999999"}`))

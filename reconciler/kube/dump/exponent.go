@@ -20,6 +20,7 @@ var hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}`)
 var wordy = map[string]bool{
 	"labels": true, "annotations": true, "nodeSelector": true, "matchLabels": true, "values": true,
 	"env": true, "args": true, "command": true, "managedFields": true,
+	"name": true, "namespace": true, "uid": true, "resourceVersion": true,
 }
 
 // checkExponents finds a quantity whose exponent is beyond all reason.
