@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reeve-project/reeve/reconciler/decision"
@@ -175,7 +176,7 @@ func TestNearPrefersWhatContainsTheName(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"abc", "abc", 0}} {
-		if got := distance(c.a, c.b); got != c.want {
+		if got := levenshtein.ComputeDistance(c.a, c.b); got != c.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agnivade/levenshtein"
+
 	"github.com/reeve-project/reeve/reconciler/decision"
 )
 
@@ -141,7 +143,7 @@ func near(asked string, names map[string]bool) []string {
 	last := asked[strings.LastIndexByte(asked, '/')+1:]
 	for name, ok := range names {
 		own := name[strings.LastIndexByte(name, '/')+1:]
-		d := distance(own, last)
+		d := levenshtein.ComputeDistance(own, last)
 		switch {
 		case !ok:
 			continue
@@ -162,26 +164,4 @@ func near(asked string, names map[string]bool) []string {
 		found = append(found, s.name)
 	}
 	return found
-}
-
-// distance is how many letters have to be put in, left out or changed to make
-// one name of the other (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
 	"github.com/reeve-project/reeve/reconciler/decision"
 	"github.com/reeve-project/reeve/reconciler/fleet"
 )
@@ -122,31 +124,9 @@ func objectNames(fl *fleet.Fleet, kind string) []string {
 func nearest(word string, among []string) string {
 	best, least := "", 3
 	for _, w := range among {
-		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < least {
+		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(w)); d < least {
 			best, least = w, d
 		}
 	}
 	return best
-}
-
-// distance is how many bytes have to be put in, taken out or replaced to make
-// one word of the other (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
