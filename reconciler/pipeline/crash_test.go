@@ -51,10 +51,10 @@ func TestAFaultAtAnyWriteLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// A launch whose answer is lost is repeated with the same token; where the
-// parameters have changed since, what was launched is found by its tags.
-func TestALaunchWhoseAnswerWasLostIsFound(t *testing.T) {
-	r := started(t)
+// loseLaunchAnswer runs until five pods have had a node launched for them and the
+// answer of EC2 was lost.
+func (r *rig) loseLaunchAnswer() {
+	r.t.Helper()
 	hit := false
 	r.world.SetFaults(func(c sim.Call) *sim.Fault {
 		if c.Op != "Launch" || hit {
@@ -67,6 +67,13 @@ func TestALaunchWhoseAnswerWasLostIsFound(t *testing.T) {
 	for !hit {
 		r.run(time.Second)
 	}
+}
+
+// A launch whose answer is lost is repeated with the same token; where the
+// parameters have changed since, what was launched is found by its tags.
+func TestALaunchWhoseAnswerWasLostIsFound(t *testing.T) {
+	r := started(t)
+	r.loseLaunchAnswer()
 	// The price of everything moves, so the repeated request is another one.
 	data, err := r.cloud.Catalog(r.ctx)
 	r.must(err)
@@ -90,18 +97,7 @@ func TestALaunchWhoseAnswerWasLostIsFound(t *testing.T) {
 // sale any more: what was launched is used all the same.
 func TestALaunchWhoseOfferingsAreGoneIsFound(t *testing.T) {
 	r := started(t)
-	hit := false
-	r.world.SetFaults(func(c sim.Call) *sim.Fault {
-		if c.Op != "Launch" || hit {
-			return nil
-		}
-		hit = true
-		return &sim.Fault{Err: sim.ErrTimeout, After: true}
-	})
-	r.must(r.world.Scale("default/inflate", 5))
-	for !hit {
-		r.run(time.Second)
-	}
+	r.loseLaunchAnswer()
 	data, err := r.cloud.Catalog(r.ctx)
 	r.must(err)
 	unsold, err := data.WithPrices(catalog.OnDemandPrices{}, nil)
