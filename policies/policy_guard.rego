@@ -15,9 +15,10 @@ settings := data.policy.guard
 # title: The commit loosens policies
 # description: |
 #   A rule, a document that rules use, policy data or the kinds that go ahead
-#   without a verdict may not be removed or loosened. Exceptions may be made: they
-#   name an owner and an end. To loosen a rule, make an exception to this one for
-#   it, such as for "Policy/amiPinning", in a commit before.
+#   without a verdict may not be removed or loosened, and the environment by which
+#   rules choose stays what it is. Exceptions may be made: they name an owner and
+#   an end. To loosen a rule, make an exception to this one for it, such as for
+#   "Policy/amiPinning", in a commit before.
 # custom:
 #   id: REEVE-GUARD-001
 #   severity: error
@@ -51,3 +52,5 @@ place(change) := array.concat(["policy", name], array.slice(split(change.fields[
 }
 
 place(change) := ["cluster", "judge", "failOpen"] if change.resource == "Judge/failOpen"
+
+place(change) := ["cluster", "environment"] if change.resource == "Judge/environment"

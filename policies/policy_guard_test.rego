@@ -36,6 +36,14 @@ test_kinds_that_go_ahead_without_a_verdict_are_guarded if {
 	}}
 }
 
+test_the_environment_is_guarded if {
+	judge([{"op": "change", "resource": "Judge/environment", "loosened": true}], on) == {{
+		"msg": "changes Judge/environment, which may let pass what was refused",
+		"resource": "Judge/environment",
+		"path": ["cluster", "environment"],
+	}}
+}
+
 test_what_is_no_looser_passes if {
 	count(judge([{"op": "add", "resource": "Rule/ACME-1", "loosened": false}, {"op": "change", "resource": "Policy/freeze", "fields": ["until"], "loosened": false}], on)) == 0
 }

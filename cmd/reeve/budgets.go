@@ -72,5 +72,8 @@ func day(s string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("--week %q: want a date such as 2026-04-06", s)
 	}
+	if !countable(t) {
+		return time.Time{}, fmt.Errorf("--week %q: want a year from %d to %d", s, firstYear, lastYear)
+	}
 	return t, nil
 }

@@ -152,5 +152,21 @@ func instant(s string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("--now %q: want an instant such as 2026-04-06T12:00:00Z", s)
 	}
+	if !countable(t) {
+		return time.Time{}, fmt.Errorf("--now %q: want a year from %d to %d", s, firstYear, lastYear)
+	}
 	return t, nil
+}
+
+// Policies count nanoseconds since 1970 in 64 bits, which are enough for these
+// years and some before and after them.
+const (
+	firstYear = 1700
+	lastYear  = 2200
+)
+
+// countable says whether policies and records can hold the time.
+func countable(t time.Time) bool {
+	year := t.UTC().Year()
+	return year >= firstYear && year <= lastYear
 }

@@ -103,11 +103,26 @@ func (t Target) decide(name string, imported bool) (bool, error) {
 }
 
 func (t Target) write(name, text string) error {
+	if err := t.checkLinks(name); err != nil {
+		return err
+	}
 	file := t.path(name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(file, []byte(text), 0o644)
+}
+
+// checkLinks refuses a file behind a symbolic link of the repository: it might
+// lead out of it, and what reads a fleet does not follow links.
+func (t Target) checkLinks(name string) error {
+	for at := name; at != "."; at = path.Dir(at) {
+		info, err := os.Lstat(t.path(at))
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s is a symbolic link, which no fleet may have: put a plain file or directory there", t.path(at))
+		}
+	}
+	return nil
 }
 
 func (t Target) path(name string) string { return filepath.Join(t.Dir, filepath.FromSlash(name)) }

@@ -139,3 +139,24 @@ func TestTheReportAsJSON(t *testing.T) {
 		t.Errorf("JSON (-want +got):\n%s", diff)
 	}
 }
+
+func TestALinkOfTheRepositoryIsNotFollowed(t *testing.T) {
+	for _, link := range []string{"clusters/blue/nodepools.cue", "clusters/blue", "clusters"} {
+		t.Run(link, func(t *testing.T) {
+			dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "outside")
+			if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(link)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(outside, filepath.Join(dir, link)); err != nil {
+				t.Fatal(err)
+			}
+			target := Target{Dir: dir, Cluster: "blue", Force: true}
+			if err := target.write("clusters/blue/nodepools.cue", "package fleet\n"); err == nil {
+				t.Error("it was written through the link")
+			}
+			if _, err := os.Lstat(outside); err == nil {
+				t.Error("there is a file outside of the repository")
+			}
+		})
+	}
+}

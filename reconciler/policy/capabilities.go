@@ -10,11 +10,11 @@ import (
 // environment, and what gives another answer each time, although OPA does not
 // say so of all of them (certificates are checked against the clock of the
 // machine, and signatures are random). bits.lsh makes a number of any size in
-// one step that no deadline interrupts.
+// one step that no deadline interrupts, and a template may run for ever.
 var (
 	forbiddenPrefixes = []string{"net.", "io.jwt.", "providers."}
 	forbiddenBuiltins = map[string]bool{
-		"http.send": true, "opa.runtime": true, "rand.intn": true, "uuid.rfc4122": true, "bits.lsh": true,
+		"http.send": true, "opa.runtime": true, "rand.intn": true, "uuid.rfc4122": true, "bits.lsh": true, "strings.render_template": true,
 		"crypto.x509.parse_and_verify_certificates":              true,
 		"crypto.x509.parse_and_verify_certificates_with_options": true,
 	}

@@ -27,7 +27,8 @@ type Diff struct {
 	// Policies are the rules, settings and exceptions that differ:
 	// "Rule/REEVE-AMI-001", "Rego/lib.teams.owners" (a document that rules use),
 	// "Policy/amiPinning" (a member of data.policy),
-	// "Exception/REEVE-AMI-001/EC2NodeClass/default", "Judge/failOpen".
+	// "Exception/REEVE-AMI-001/EC2NodeClass/default", "Judge/failOpen",
+	// "Judge/environment" (cluster.environment, by which rules choose).
 	Policies []PolicyChange `json:"policies"`
 }
 
@@ -77,6 +78,7 @@ func NewDiff(previous, next *fleet.Fleet, before, after Bundle) (Diff, error) {
 		}
 		d.Policies = append(d.Policies, data...)
 		d.Policies = append(d.Policies, judgeChanges(old.Cluster.Judge, next.Cluster.Judge)...)
+		d.Policies = append(d.Policies, environmentChanges(old.Cluster, next.Cluster)...)
 	}
 	d.Policies = append(d.Policies, exceptionChanges(old.Exceptions, next.Exceptions)...)
 	slices.SortStableFunc(d.Policies, func(a, b PolicyChange) int { return cmp.Compare(a.Resource, b.Resource) })

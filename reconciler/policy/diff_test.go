@@ -208,6 +208,7 @@ func TestADiffListsExceptionsAndWhatGoesAheadWithoutAVerdict(t *testing.T) {
 	b.Exceptions = []fleet.Exception{ex("A", noon), ex("B", noon.Add(time.Hour)), ex("C", noon.Add(-time.Hour)), ex("E", noon)}
 	a.Cluster.Judge.FailOpen = []string{"interrupt", "reclaim"}
 	b.Cluster.Judge.FailOpen = []string{"interrupt", "drift"}
+	a.Cluster.Environment, b.Cluster.Environment = "production", "test"
 	d, err := NewDiff(a, b, bundle(nil), bundle(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -217,6 +218,7 @@ func TestADiffListsExceptionsAndWhatGoesAheadWithoutAVerdict(t *testing.T) {
 		{Op: "change", Resource: "Exception/C/NodePool/default"},
 		{Op: "remove", Resource: "Exception/D/NodePool/default"},
 		{Op: "add", Resource: "Exception/E/NodePool/default", Loosened: true},
+		{Op: "change", Resource: "Judge/environment", Loosened: true},
 		{Op: "change", Resource: "Judge/failOpen", Loosened: true},
 	}
 	if diff := cmp.Diff(want, d.Policies); diff != "" {
@@ -225,7 +227,7 @@ func TestADiffListsExceptionsAndWhatGoesAheadWithoutAVerdict(t *testing.T) {
 	record := []decision.Change{
 		{Op: "change", Resource: "Exception/B/NodePool/default"}, {Op: "change", Resource: "Exception/C/NodePool/default"},
 		{Op: "remove", Resource: "Exception/D/NodePool/default"}, {Op: "add", Resource: "Exception/E/NodePool/default"},
-		{Op: "change", Resource: "Judge/failOpen"},
+		{Op: "change", Resource: "Judge/environment"}, {Op: "change", Resource: "Judge/failOpen"},
 	}
 	if diff := cmp.Diff(record, d.PolicyChanges()); diff != "" {
 		t.Errorf("for the record (-want +got):\n%s", diff)

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,43 @@ deny contains "large" if {
 	}
 	if len(r.Violations) != 1 || r.Violations[0].Cause != decision.CauseLimit || r.Violations[0].Message != "stage decision: the policies took more than 64 MiB of memory" {
 		t.Errorf("violations %+v", r.Violations)
+	}
+}
+
+// long is a rule with 2 MiB of text in the variable s16 and a list of it, twenty
+// times, in many.
+func long(last string) string {
+	var b strings.Builder
+	b.WriteString("package reeve.decision\n\ndeny contains \"never\" if {\n\ts0 := \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"\n")
+	for i := range 16 {
+		fmt.Fprintf(&b, "\ts%d := concat(\"\", [s%d, s%d])\n", i+1, i, i)
+	}
+	fmt.Fprintf(&b, "\tmany := [s16 | some _ in numbers.range(1, 20)]\n\tcount(many) == 20\n\tcount(%s) == 0\n}\n", last)
+	return b.String()
+}
+
+func TestOneStepCannotAskForAllMemory(t *testing.T) {
+	tests := []struct{ name, expression, want string }{
+		{"a list is joined", `concat("", many)`, "concat"},
+		{"a long text stands between many", `concat(s16, [sprintf("%d", [i]) | some i in numbers.range(1, 20)])`, "concat"},
+		{"a format names a long text many times", `sprintf(concat("", ["%[1]s" | some _ in numbers.range(1, 20)]), [s16])`, "sprintf"},
+		{"a list becomes JSON", `json.marshal(many)`, "json.marshal"},
+		{"a list becomes indented JSON", `json.marshal_with_options({"x": many}, {"pretty": true})`, "json.marshal_with_options"},
+		{"a list becomes YAML", `yaml.marshal({"x": many})`, "yaml.marshal"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFleet(t, "al2023@v20260318")
+			f.Cluster.Judge.Deadline = fleet.Duration(time.Minute)
+			r, err := engine(t, map[string]string{"policies/a.rego": long(tc.expression)}).
+				Decision(context.Background(), Case{Fleet: f, Now: noon}, query(t, f, decision.Drift))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Violations) != 1 || !strings.HasSuffix(r.Violations[0].Message, tc.want+": more than 32 MiB of text in one step") {
+				t.Errorf("violations %+v", r.Violations)
+			}
+		})
 	}
 }
 

@@ -173,6 +173,15 @@ func judgeChanges(a, b fleet.JudgeSettings) []PolicyChange {
 	return []PolicyChange{{Op: opChange, Resource: "Judge/failOpen", Loosened: !containsAll(a.FailOpen, b.FailOpen)}}
 }
 
+// environmentChanges finds that the fleet calls itself otherwise: rules and their
+// settings choose by the environment, so another one may be judged by fewer.
+func environmentChanges(a, b fleet.Cluster) []PolicyChange {
+	if a.Environment == b.Environment {
+		return nil
+	}
+	return []PolicyChange{{Op: opChange, Resource: "Judge/environment", Loosened: true}}
+}
+
 // exceptionChanges compares exceptions by rule and resource. To prolong one is
 // to loosen.
 func exceptionChanges(a, b []fleet.Exception) []PolicyChange {

@@ -129,7 +129,11 @@ func parseExpiry(s string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%q is neither a date nor an instant", s)
 	}
-	return t.UTC(), nil
+	// In UTC it may be in a year that no record can hold.
+	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
+		return time.Time{}, fmt.Errorf("%q is not in the years 0000 to 9999 of UTC", s)
+	}
+	return t, nil
 }
 
 // refused says whether a fault was found in that part of the document.

@@ -255,6 +255,9 @@ func TestFaultsOfTheRepositoryHavePositions(t *testing.T) {
 		{"a date that does not exist", map[string]string{"clusters/blue/e.cue": `package fleet
 exceptions: [{rule: "R-1", resource: "NodePool/a", reason: "r", owner: "o", expires: "2026-02-30"}]
 `}, `clusters/blue/e.cue:2:77: exceptions.0.expires: "2026-02-30" is neither a date nor an instant (write a date such as 2026-05-01 or an instant such as 2026-05-01T12:00:00Z)`},
+		{"an instant in a year without a name", map[string]string{"clusters/blue/e.cue": `package fleet
+exceptions: [{rule: "R-1", resource: "NodePool/a", reason: "r", owner: "o", expires: "9999-12-31T23:59:59-12:00"}]
+`}, `clusters/blue/e.cue:2:77: exceptions.0.expires: "9999-12-31T23:59:59-12:00" is not in the years 0000 to 9999 of UTC (write a date such as 2026-05-01 or an instant such as 2026-05-01T12:00:00Z)`},
 		{"two exceptions for the same", map[string]string{"clusters/blue/e.cue": `package fleet
 _e: {rule: "R-1", resource: "NodePool/a", reason: "r", owner: "o", expires: "2026-02-03"}
 exceptions: [_e, _e]
