@@ -21,7 +21,7 @@ type Rule struct {
 	Stage Stage
 	// Kind is "deny", "warn", "exclude" or "exception".
 	Kind string
-	// Severity is custom.severity, or "error" for deny and exclude and
+	// Severity is custom.severity, "error" or "warning", or "error" for deny and exclude and
 	// "warning" for warn.
 	Severity    string
 	Title       string
@@ -124,6 +124,7 @@ func refWords(path ast.Ref) []string {
 type collector struct {
 	annotations *ast.AnnotationSet
 	spaces      namespaces
+	mentioned   map[string]bool
 	groups      map[string]*group
 	next        int
 	faults      []decision.Finding
@@ -132,7 +133,7 @@ type collector struct {
 // collect adds to the modules a copy of each body under a generated name, and
 // one module for each group that gathers their results.
 func collect(modules map[string]*ast.Module, spaces namespaces) ([]*group, []decision.Finding) {
-	c := &collector{spaces: spaces, groups: map[string]*group{}}
+	c := &collector{spaces: spaces, mentioned: mentions(modules), groups: map[string]*group{}}
 	list := make([]*ast.Module, 0, len(modules))
 	for _, name := range sortedKeys(modules) {
 		list = append(list, modules[name])
@@ -208,6 +209,9 @@ func (c *collector) kind(name string, stage Stage, head string, r *ast.Rule) (ki
 	case name != conftestPackage && isSet(r) && looksLike.MatchString(head):
 		c.fault(r, "rule %s would never be evaluated: package reeve.%s has the rules %s; names with a suffix are for package main",
 			head, stage, strings.Join(stageKinds[stage], ", "))
+		return "", "", false
+	case name != conftestPackage && c.misspelling(stage, head, r) != "":
+		c.fault(r, "rule %s would never be evaluated and nothing refers to it: did you mean %s?", head, c.misspelling(stage, head, r))
 		return "", "", false
 	default:
 		return "", "", false
@@ -287,6 +291,9 @@ func (c *collector) describe(m *ast.Module, r *ast.Rule, stage Stage, kind strin
 		if kind == kindWarn {
 			out.Severity = severityWarning
 		}
+	}
+	if out.Severity != severityError && out.Severity != severityWarning {
+		c.fault(r, "severity %q of rule %s is not known: write error or warning", out.Severity, out.ID)
 	}
 	return out
 }
