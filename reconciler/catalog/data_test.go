@@ -174,14 +174,15 @@ func TestFromFilesNamesTheFaultyFile(t *testing.T) {
 }
 
 func TestEmbeddedKnowsItsRegions(t *testing.T) {
-	if diff := cmp.Diff([]string{"ap-northeast-2", "us-east-1"}, Regions()); diff != "" {
+	regions := []string{"ap-northeast-1", "ap-northeast-2", "ap-southeast-1", "eu-central-1", "eu-west-1", "us-east-1", "us-east-2", "us-west-2"}
+	if diff := cmp.Diff(regions, Regions()); diff != "" {
 		t.Errorf("regions (-want +got):\n%s", diff)
 	}
 	_, err := Embedded("mars-1")
-	if diff := cmp.Diff(`no catalog of region "mars-1" is built in: there are ap-northeast-2, us-east-1`, fmt.Sprint(err)); diff != "" {
+	if diff := cmp.Diff(`no catalog of region "mars-1" is built in: there are `+strings.Join(regions, ", "), fmt.Sprint(err)); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
-	for region, zones := range map[string]int{"ap-northeast-2": 4, "us-east-1": 6} {
+	for region, zones := range map[string]int{"ap-northeast-2": 4, "us-east-1": 6, "eu-west-1": 3, "us-west-2": 4} {
 		d := embeddedData(t, region)
 		if len(d.Types()) != 1363 || len(d.Zones()) != zones {
 			t.Errorf("%s has %d types and %d zones", region, len(d.Types()), len(d.Zones()))

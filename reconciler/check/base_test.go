@@ -206,7 +206,7 @@ func TestABaseThatCannotBeHadIsAnError(t *testing.T) {
 
 func TestWarningsFailOnlyWhenAsked(t *testing.T) {
 	dir := newFleet(t)
-	change(t, dir, "clusters/blue/cluster.cue", `"ap-northeast-2"`, `"eu-central-1"`)
+	change(t, dir, "clusters/blue/cluster.cue", `"ap-northeast-2"`, `"eu-north-1"`)
 	if !open(t, Target{Path: dir}).OK() {
 		t.Error("a warning fails")
 	}

@@ -18,7 +18,7 @@ func TestCommittedTablesAreUpToDate(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "instance-types.json")); err != nil {
 		t.Skip("the collected facts are not here: set REEVE_SHARED_DATA to their directory")
 	}
-	files, err := generate(dir)
+	files, err := generate(dir, regions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +36,9 @@ func TestCommittedTablesAreUpToDate(t *testing.T) {
 		}
 	}
 }
+
+// two are the regions of the facts.
+var two = []string{"ap-northeast-2", "us-east-1"}
 
 // facts writes a complete set of sources with one type.
 func facts(t *testing.T, change map[string]string) string {
@@ -64,7 +67,7 @@ func facts(t *testing.T, change map[string]string) string {
 }
 
 func TestTablesOfOneType(t *testing.T) {
-	got, err := generate(facts(t, nil))
+	got, err := generate(facts(t, nil), two)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +91,11 @@ func TestUnusableFactsAreRefused(t *testing.T) {
 		"zones are not sorted":  {"offerings-zone-ids.json": `{"regions":{"ap-northeast-2":{"zones":["b","a"]}}}`},
 		"a price has exponents": {"prices-ondemand-karpenter.json": `{"prices":{"us-east-1":{"g9.large":1e-7}}}`},
 	} {
-		if _, err := generate(facts(t, change)); err == nil {
+		if _, err := generate(facts(t, change), two); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := generate(t.TempDir()); err == nil {
+	if _, err := generate(t.TempDir(), two); err == nil {
 		t.Error("an empty directory was accepted")
 	}
 }

@@ -16,14 +16,16 @@ import (
 
 // regions that get a table; adding one here and running the command is all it
 // takes to support another region.
-var regions = []string{"ap-northeast-2", "us-east-1"}
+var regions = []string{
+	"ap-northeast-1", "ap-northeast-2", "ap-southeast-1", "eu-central-1", "eu-west-1", "us-east-1", "us-east-2", "us-west-2",
+}
 
 func main() {
 	data := flag.String("data", "", "directory with the collected facts")
 	out := flag.String("out", "data", "directory for the tables")
 	expected := flag.String("expected", "testdata", "directory for the documented results that tests compare with")
 	flag.Parse()
-	files, err := generate(*data)
+	files, err := generate(*data, regions)
 	if err == nil {
 		err = write(files, *out, *expected)
 	}
@@ -33,8 +35,8 @@ func main() {
 	}
 }
 
-// generate gives the tables by name; those of the tests begin with "expected".
-func generate(dir string) (map[string]string, error) {
+// generate gives the tables of the types and of the regions by name; those of the tests begin with "expected".
+func generate(dir string, regions []string) (map[string]string, error) {
 	src, err := readSources(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
