@@ -85,11 +85,17 @@ func (e *evaluation) run() (Response, error) {
 	if err := e.full.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return e.refuse(err), nil
 	}
-	raw, err := e.full.MarshalJSON()
-	if err != nil {
-		return e.refuse(err), nil
+	tree, ok := rendered(e.full)
+	if !ok {
+		raw, err := e.full.MarshalJSON()
+		if err != nil {
+			return e.refuse(err), nil
+		}
+		if tree, err = parsed(raw); err != nil {
+			return Response{}, err
+		}
 	}
-	tree, document, err := canonical(raw)
+	document, err := canonical(tree)
 	if err != nil {
 		return Response{}, err
 	}
@@ -128,21 +134,25 @@ func (e *evaluation) refuse(err error) Response {
 	return Response{Diagnostics: e.diagnostics(err)}
 }
 
-// canonical sorts the keys of a JSON document and keeps its numbers as written.
-// It gives the document as a tree and as text.
-func canonical(raw []byte) (tree any, text json.RawMessage, err error) {
+// parsed is a JSON document as a tree with its numbers as written.
+func parsed(raw []byte) (tree any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	if err := dec.Decode(&tree); err != nil {
-		return nil, nil, fmt.Errorf("rendered fleet: %w", err)
+		return nil, fmt.Errorf("rendered fleet: %w", err)
 	}
+	return tree, nil
+}
+
+// canonical is a tree as JSON with sorted keys.
+func canonical(tree any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(tree); err != nil {
-		return nil, nil, fmt.Errorf("rendered fleet: %w", err)
+		return nil, fmt.Errorf("rendered fleet: %w", err)
 	}
-	return tree, bytes.TrimSpace(out.Bytes()), nil
+	return bytes.TrimSpace(out.Bytes()), nil
 }
 
 // firstFile is the first file of the cluster's directory.
