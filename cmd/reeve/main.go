@@ -11,6 +11,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	// It comes before all others, and begins what a check waits for.
+	_ "github.com/reeve-project/reeve/cmd/reeve/early"
 )
 
 // Exit codes of every command.

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/reeve-project/reeve/reconciler/spec/eval"
+	"github.com/reeve-project/reeve/reconciler/spec/start"
 )
 
 // child starts evaluations in processes of their own.
@@ -22,21 +22,11 @@ type child struct {
 	where  string
 }
 
-// errNoEval is for a binary that does not answer eval.Arg.
-var errNoEval = errors.New("the binary does not evaluate specs: it must link the package reconciler/spec/eval and take no other arguments than " + eval.Arg)
+// errNoEval is for a binary that does not answer start.Arg.
+var errNoEval = errors.New("the binary does not evaluate specs: it must link the package reconciler/spec/eval and take no other arguments than " + start.Arg)
 
 // evaluate runs a request in a child process and waits for it.
 func (c child) evaluate(ctx context.Context, req eval.Request) (eval.Response, error) {
-	binary := c.binary
-	if binary == "" {
-		if eval.Requested() {
-			return eval.Response{}, errNoEval // or the child would start another one
-		}
-		var err error
-		if binary, err = selfPath(); err != nil {
-			return eval.Response{}, fmt.Errorf("evaluate specs: find own binary: %w", err)
-		}
-	}
 	req.Limits = eval.Limits{
 		CPUSeconds:  uint64((c.limits.CPU + time.Second - 1) / time.Second),
 		MemoryBytes: uint64(c.limits.Memory),
@@ -51,12 +41,14 @@ func (c child) evaluate(ctx context.Context, req eval.Request) (eval.Response, e
 	defer cancel()
 	stdout := &boundedBuffer{room: c.limits.Output + int64(len(eval.Greeting)), full: cancel}
 	stderr := &boundedBuffer{room: 16 << 10}
-	cmd := exec.CommandContext(wall, binary, eval.Arg)
-	cmd.Env = []string{"GOMAXPROCS=1", "GOGC=400", fmt.Sprintf("GOMEMLIMIT=%d", c.limits.Memory/2)}
-	cmd.Dir = "/"
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), stdout, stderr
-	cmd.WaitDelay = 5 * time.Second
-	runErr := cmd.Run()
+	process, err := start.Take(c.binary, c.limits.Memory/2)
+	if errors.Is(err, start.ErrSelf) {
+		return eval.Response{}, errNoEval // or the child would start another one
+	}
+	if err != nil {
+		return eval.Response{}, fmt.Errorf("evaluate specs: start child: %w", err)
+	}
+	runErr := process.Ask(wall, stdin, stdout, stderr)
 	switch {
 	case ctx.Err() != nil:
 		return eval.Response{}, fmt.Errorf("evaluate specs: %w", ctx.Err())
@@ -65,7 +57,7 @@ func (c child) evaluate(ctx context.Context, req eval.Request) (eval.Response, e
 	case errors.Is(wall.Err(), context.DeadlineExceeded):
 		return eval.Response{}, c.limit(LimitTime)
 	case runErr != nil:
-		return eval.Response{}, c.classify(cmd.ProcessState, runErr, stderr.buf.String())
+		return eval.Response{}, c.classify(process.State(), runErr, stderr.buf.String())
 	}
 	return c.decode(stdout.buf.Bytes())
 }

@@ -5,9 +5,6 @@ import (
 	"syscall"
 )
 
-// selfPath is the running binary, also after the file has been replaced.
-func selfPath() (string, error) { return "/proc/self/exe", nil }
-
 // killed says whether the kernel ended the process for a limit.
 func killed(state *os.ProcessState) bool {
 	ws, ok := state.Sys().(syscall.WaitStatus)

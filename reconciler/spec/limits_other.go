@@ -4,6 +4,4 @@ package spec
 
 import "os"
 
-func selfPath() (string, error) { return os.Executable() }
-
 func killed(*os.ProcessState) bool { return false }

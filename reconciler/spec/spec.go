@@ -2,7 +2,7 @@
 //
 // CUE from a repository is hostile until proved otherwise, and its evaluator
 // cannot be stopped, so it runs in a child process: the same binary started
-// with the argument eval.Arg, limited in processor time and memory, without
+// with the argument start.Arg, limited in processor time and memory, without
 // environment or open files. The parent sends it the CUE files of the commit and
 // receives the rendered fleet with the place of every field, or what is wrong.
 // Package eval answers for every binary that links it, test binaries included.
@@ -18,6 +18,7 @@ import (
 
 	"github.com/reeve-project/reeve/reconciler/fleet"
 	"github.com/reeve-project/reeve/reconciler/spec/eval"
+	"github.com/reeve-project/reeve/reconciler/spec/start"
 )
 
 // Limits bound one evaluation. A zero field means its default.
@@ -37,7 +38,7 @@ type Limits struct {
 // DefaultLimits leave room for about a thousand NodePools.
 var DefaultLimits = Limits{
 	CPU:    10 * time.Second,
-	Memory: 768 << 20,
+	Memory: 2 * start.DefaultMemory,
 	Wall:   30 * time.Second,
 	Size:   8 << 20,
 	Output: 64 << 20,

@@ -43,7 +43,7 @@ var (
 		"reconciler/cluster", "reconciler/scheduling", "reconciler/disruption", "reconciler/lifecycle", "reconciler/decision",
 	}
 	// wiring is where everything is put together; only commands go beyond it.
-	wiring = join(core, "reconciler/port", "reconciler/spec", "reconciler/spec/eval", "reconciler/policy", "reconciler/gitrepo",
+	wiring = join(core, "reconciler/port", "reconciler/spec", "reconciler/spec/start", "reconciler/spec/eval", "reconciler/policy", "reconciler/gitrepo",
 		"reconciler/ledger", "reconciler/pipeline", "reconciler/replay", "reconciler/plan", "reconciler/check", "reconciler/explain",
 		"reconciler/authoring", "reconciler/importer", "reconciler/kube", "reconciler/kube/convert", "reconciler/kube/dump", "reconciler/aws", "reconciler/receiver", "reconciler/telemetry",
 		"reconciler/report", "policies", "schemas", "examples")
@@ -74,8 +74,9 @@ func Table() []Row {
 		{Package: "reconciler/report", May: []string{"reconciler/decision"}},
 		// The evaluator runs in a process of its own that starts fast and meets
 		// hostile input, so it has next to nothing in it.
-		{Package: "reconciler/spec/eval", May: []string{"schemas"}},
-		{Package: "reconciler/spec", May: []string{"reconciler/spec/eval", "schemas", "reconciler/fleet", "reconciler/gitrepo", "reconciler/port"}},
+		{Package: "reconciler/spec/start"},
+		{Package: "reconciler/spec/eval", May: []string{"reconciler/spec/start", "schemas"}},
+		{Package: "reconciler/spec", May: []string{"reconciler/spec/start", "reconciler/spec/eval", "schemas", "reconciler/fleet", "reconciler/gitrepo", "reconciler/port"}},
 		{Package: "reconciler/policy", May: []string{"policies", "reconciler/fleet", "reconciler/catalog", "reconciler/cluster", "reconciler/decision"}},
 		{Package: "reconciler/ledger", May: []string{"reconciler/port", "reconciler/decision", "reconciler/gitrepo", "reconciler/report"}},
 		{Package: "reconciler/pipeline", May: join(core, "reconciler/policy", "reconciler/port")},

@@ -2,10 +2,10 @@
 // nothing else.
 //
 // CUE's evaluator cannot be stopped and knows no bounds, so package spec starts
-// its own binary again with the argument Arg. Linking this package is enough to
-// answer: its init function takes over when the first argument is Arg. It does
+// its own binary again with the argument start.Arg. Linking this package is enough to
+// answer: its init function takes over when the first argument is start.Arg. It does
 // so before most other packages are initialised, for which it imports nothing
-// but CUE and the schemas: the child starts several times faster, and hostile
+// but CUE, the schemas and package start: the child starts several times faster, and hostile
 // input meets little code.
 package eval
 
@@ -16,20 +16,15 @@ import (
 	"os"
 	"runtime/debug"
 	"time"
+
+	"github.com/reeve-project/reeve/reconciler/spec/start"
 )
 
-// Arg is the first argument with which a binary is started to evaluate the
-// specs of one commit.
-const Arg = "__eval"
-
 func init() {
-	if Requested() {
+	if start.Requested() {
 		os.Exit(serve(os.Stdin, os.Stdout, os.Stderr, confine)) //lint:impure this is the child's main function
 	}
 }
-
-// Requested says whether this process was started to evaluate.
-func Requested() bool { return len(os.Args) == 2 && os.Args[1] == Arg }
 
 // serve reads a request, confines the process, evaluates and answers. It gives
 // the exit status.

@@ -16,6 +16,8 @@ import (
 	"cuelang.org/go/mod/module"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reeve-project/reeve/reconciler/spec/start"
+
 	"github.com/reeve-project/reeve/schemas"
 )
 
@@ -254,7 +256,7 @@ func TestTheChildAnswers(t *testing.T) {
 	if got := serve(strings.NewReader(request(testRequest("", nil))), brokenPipe{}, &bytes.Buffer{}, noLimits); got != 1 {
 		t.Errorf("status %d after a broken pipe", got)
 	}
-	if Requested() {
+	if start.Requested() {
 		t.Error("this process was not asked to evaluate")
 	}
 }
