@@ -40,14 +40,20 @@ func (j *judged) usable() bool { return j != nil && j.fleet != nil && j.judge !=
 // judge evaluates and judges a fleet as if base was the one in force, which may
 // be nil.
 func judge(ctx context.Context, s source, base *judged) (*judged, error) {
+	var w world
 	c := pipeline.Candidate{
 		Cluster: s.cluster,
 		Now:     s.now,
 		Source:  &port.Source{Branch: s.label, Commit: s.commit, Files: s.files},
 		Load: func(ctx context.Context, src *port.Source) (*fleet.Fleet, error) {
-			return spec.Load(ctx, src.Files, spec.Options{Cluster: s.cluster, Commit: src.Commit})
+			f, err := spec.Load(ctx, src.Files, spec.Options{Cluster: s.cluster, Commit: src.Commit})
+			if err == nil {
+				w = newWorld(f, s.now, base)
+			}
+			return f, err
 		},
 	}
+	go readCatalogs()
 	if base.usable() {
 		c.Previous, c.Judge = base.fleet, base.judge
 	}
@@ -65,7 +71,7 @@ func judge(ctx context.Context, s source, base *judged) (*judged, error) {
 	if !out.usable() {
 		return out, nil
 	}
-	return out, out.offerings(ctx, s.now, base)
+	return out, out.offerings(ctx, w)
 }
 
 // list is what JSON writes as a list even if nothing is in it.

@@ -35,27 +35,53 @@ const (
 	RuleSpotTypes = "REEVE-CATALOG-004"
 )
 
-// offerings adds what the offering stage says of each NodePool, and what it
-// leaves to choose from, on the catalog that is built in and as if there were a
+// world is what the offering stage needs beside the policies. It does not wait
+// for these: it is begun while the fleet is being judged.
+type world struct {
+	*pipeline.World
+	// err is why there is none.
+	err error
+}
+
+// newWorld is the fleet on the catalog that is built in, as if there were a
 // subnet in every zone. What the base has worked out of the same classes is used
 // again.
-func (j *judged) offerings(ctx context.Context, now time.Time, base *judged) error {
-	f, out := j.fleet, &j.check
+func newWorld(f *fleet.Fleet, now time.Time, base *judged) world {
 	data, err := catalog.Embedded(f.Cluster.Region)
 	if err != nil {
+		return world{err: err}
+	}
+	w := pipeline.NewWorld(f, nil, data, everywhere(f, data, now))
+	if base != nil && base.world != nil {
+		w = base.world.With(f, nil, data, w.Snapshot)
+	}
+	go w.Prepare()
+	return world{World: w}
+}
+
+// readCatalogs reads the catalogs that are built in while the fleet, which names
+// one of them, is still being evaluated. They are kept.
+func readCatalogs() {
+	for _, region := range catalog.Regions() {
+		_, _ = catalog.Embedded(region)
+	}
+}
+
+// offerings adds what the offering stage says of each NodePool, and what it
+// leaves to choose from.
+func (j *judged) offerings(ctx context.Context, w world) error {
+	f, out := j.fleet, &j.check
+	if w.err != nil {
 		out.Warnings = append(out.Warnings, at(f, decision.Finding{
 			Rule: RuleNotChecked, Severity: "warning", Title: titleNotChecked,
 			Resource: "Cluster/" + f.Cluster.Name, Path: fleet.Path{"cluster", "region"},
-			Message:     "instance types were not checked: " + err.Error(),
+			Message:     "instance types were not checked: " + w.err.Error(),
 			Remediation: "The reconciler reads types and prices from AWS; this check only knows the regions that are built in.",
 		}))
 		return nil
 	}
-	if snap := everywhere(f, data, now); base != nil && base.world != nil {
-		j.world = base.world.With(f, j.judge, data, snap)
-	} else {
-		j.world = pipeline.NewWorld(f, j.judge, data, snap)
-	}
+	data := w.Catalog
+	j.world = w.With(f, j.judge, data, w.Snapshot)
 	found, err := j.world.Offerings(ctx)
 	if err != nil {
 		return err

@@ -79,6 +79,15 @@ func (w *World) finish(d *decision.Decision) (*decision.Decision, error) {
 	return d, nil
 }
 
+// Prepare works out what Offerings begins with and keeps it, so that this can be
+// done while the fleet is still being judged. What keeps it from being worked out
+// is for Offerings to say.
+func (w *World) Prepare() {
+	if _, _, err := w.resolve(); err == nil {
+		_, _ = w.caches.specsOf(w.Fleet)
+	}
+}
+
 // resolve computes the instance types of every EC2NodeClass that is ready, and
 // says of the others why they are not.
 func (w *World) resolve() (map[string]*resolvedTypes, map[string]string, error) {
