@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	// It comes before all others, and begins what a check waits for.
-	_ "github.com/reeve-project/reeve/cmd/reeve/early"
+	_ "github.com/reeve-project/reeve/reconciler/spec/early"
 )
 
 // Exit codes of every command.

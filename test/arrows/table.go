@@ -75,6 +75,7 @@ func Table() []Row {
 		// The evaluator runs in a process of its own that starts fast and meets
 		// hostile input, so it has next to nothing in it.
 		{Package: "reconciler/spec/start"},
+		{Package: "reconciler/spec/early", May: []string{"reconciler/spec/start"}},
 		{Package: "reconciler/spec/eval", May: []string{"reconciler/spec/start", "schemas"}},
 		{Package: "reconciler/spec", May: []string{"reconciler/spec/start", "reconciler/spec/eval", "schemas", "reconciler/fleet", "reconciler/gitrepo", "reconciler/port"}},
 		{Package: "reconciler/policy", May: []string{"policies", "reconciler/fleet", "reconciler/catalog", "reconciler/cluster", "reconciler/decision"}},
@@ -105,7 +106,7 @@ func Table() []Row {
 		{Package: "reconciler/sim/awsapi", May: []string{"reconciler/port", "reconciler/sim"}, SDKs: []SDK{AWS}},
 		{Package: "reconciler/demo", May: join(wiring, "reconciler/sim", "reconciler/sim/awsapi")},
 
-		{Package: "cmd/reeve", May: join(wiring, "reconciler/sim", "reconciler/sim/awsapi", "reconciler/demo")},
+		{Package: "cmd/reeve", May: join(wiring, "reconciler/spec/early", "reconciler/sim", "reconciler/sim/awsapi", "reconciler/demo")},
 		// What runs in a cluster carries neither the simulator nor the story.
 		{Package: "cmd/reeve-controller", May: wiring, SDKs: []SDK{Kubernetes}},
 	}

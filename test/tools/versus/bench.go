@@ -39,33 +39,41 @@ func (b *bench) build(ctx context.Context) error {
 	return nil
 }
 
-// compare measures both commands in turns on a fleet of n NodePools.
-func (b *bench) compare(ctx context.Context, n int) (reeve, conftest sample, err error) {
-	fleet, rules, documents := b.path(n, "fleet"), b.path(n, "rules"), b.path(n, "documents.yaml")
-	if err := b.prepare(ctx, n, fleet, rules, documents); err != nil {
-		return sample{}, sample{}, err
+// compare measures in turns, on n NodePools: reeve check and conftest with the
+// team's rules, and reeve check with all shipped policies beside them.
+func (b *bench) compare(ctx context.Context, n int) (f figures, err error) {
+	fleet, all, rules, documents := b.path(n, "fleet"), b.path(n, "all"), b.path(n, "rules"), b.path(n, "documents.yaml")
+	if err := b.prepare(ctx, n, fleet, all, rules, documents); err != nil {
+		return figures{}, err
 	}
+	f.Pools = n
 	for range b.rounds {
 		r, err := b.check(ctx, fleet)
 		if err != nil {
-			return sample{}, sample{}, err
+			return figures{}, err
 		}
 		c, err := b.conftestTest(ctx, rules, documents)
 		if err != nil {
-			return sample{}, sample{}, err
+			return figures{}, err
 		}
-		if r.Breaches != c.Breaches || r.Breaches == 0 {
-			return sample{}, sample{}, fmt.Errorf("reeve found %d breaches of the rules and conftest %d: they do not judge the same", r.Breaches, c.Breaches)
+		a, err := b.check(ctx, all)
+		if err != nil {
+			return figures{}, err
 		}
-		reeve, conftest = fastest(reeve, r), fastest(conftest, c)
+		if r.Breaches != c.Breaches || a.Breaches != c.Breaches || c.Breaches == 0 {
+			return figures{}, fmt.Errorf("reeve found %d breaches of the rules, %d beside all policies, and conftest %d: they do not judge the same", r.Breaches, a.Breaches, c.Breaches)
+		}
+		f.Reeve, f.Conftest, f.All = fastest(f.Reeve, r), fastest(f.Conftest, c), fastest(f.All, a)
 	}
-	return reeve, conftest, nil
+	f.Ratio = float64(f.Reeve.Wall) / float64(f.Conftest.Wall)
+	f.RatioAll = float64(f.All.Wall) / float64(f.Conftest.Wall)
+	return f, nil
 }
 
-// large measures reeve check on a large fleet.
+// large measures reeve check with all policies on a large fleet.
 func (b *bench) large(ctx context.Context) (best sample, err error) {
 	fleet := b.path(largeFleet, "fleet")
-	if err := writeFleet(fleet, largeFleet); err != nil {
+	if err := writeFleet(fleet, largeFleet, policy); err != nil {
 		return sample{}, err
 	}
 	for range b.rounds {
@@ -82,8 +90,11 @@ func (b *bench) path(n int, name string) string {
 	return filepath.Join(b.dir, fmt.Sprint(n), name)
 }
 
-func (b *bench) prepare(ctx context.Context, n int, fleet, rules, documents string) error {
-	if err := writeFleet(fleet, n); err != nil {
+func (b *bench) prepare(ctx context.Context, n int, fleet, all, rules, documents string) error {
+	if err := writeFleet(fleet, n, noPolicy); err != nil {
+		return err
+	}
+	if err := writeFleet(all, n, policy); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(rules, 0o755); err != nil {

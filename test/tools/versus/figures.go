@@ -22,23 +22,31 @@ type sample struct {
 
 // figures are what one run of this program has measured.
 type figures struct {
-	Pools      int     `json:"pools"`
-	Reeve      sample  `json:"reeve"`
-	Conftest   sample  `json:"conftest"`
-	Ratio      float64 `json:"ratio"`
+	Pools int `json:"pools"`
+	// Reeve and Conftest judge by the same three rules; Ratio is of their times.
+	Reeve    sample  `json:"reeve"`
+	Conftest sample  `json:"conftest"`
+	Ratio    float64 `json:"ratio"`
+	// All is reeve check with every shipped policy beside the three rules.
+	All        sample  `json:"all"`
+	RatioAll   float64 `json:"ratioAll"`
 	LargePools int     `json:"largePools"`
-	Large      sample  `json:"large"`
+	// Large is that of a large fleet.
+	Large sample `json:"large"`
 }
 
 func (f *figures) print(w io.Writer) {
-	const row = "%-36s %8.0f ms %8.0f ms CPU %6d MiB %5d breaches\n"
+	const row = "%-50s %6.0f ms %6.0f ms CPU %5d MiB %4d breaches\n"
 	line := func(name string, s sample) {
 		fmt.Fprintf(w, row, name, s.Wall.Seconds()*1e3, s.CPU.Seconds()*1e3, s.Memory>>20, s.Breaches)
 	}
-	line(fmt.Sprintf("reeve check, %d NodePools", f.Pools), f.Reeve)
-	line(fmt.Sprintf("conftest test, %d NodePools", f.Pools), f.Conftest)
-	line(fmt.Sprintf("reeve check, %d NodePools", f.LargePools), f.Large)
-	fmt.Fprintf(w, "ratio %.2f: the time of reeve check over that of conftest (at most %.1f)\n", f.Ratio, maxRatio)
+	line(fmt.Sprintf("conftest test, %d NodePools, three rules", f.Pools), f.Conftest)
+	line(fmt.Sprintf("reeve check, %d NodePools, three rules", f.Pools), f.Reeve)
+	line(fmt.Sprintf("reeve check, %d NodePools, all shipped policies", f.Pools), f.All)
+	line(fmt.Sprintf("reeve check, %d NodePools, all shipped policies", f.LargePools), f.Large)
+	fmt.Fprintf(w, "ratio %.2f: the time of reeve check over that of conftest, with the same three rules (at most %.1f)\n", f.Ratio, maxRatio)
+	fmt.Fprintf(w, "ratio %.2f: with all shipped policies beside them, which conftest does not run\n", f.RatioAll)
+	fmt.Fprintln(w, "reeve check evaluates CUE, validates the schema and looks up instance types besides; conftest reads YAML.")
 }
 
 // missed says which goals are not met.
@@ -50,7 +58,7 @@ func (f *figures) missed() []string {
 		}
 	}
 	miss(f.Ratio > maxRatio, "the ratio %.2f is more than %.1f", f.Ratio, maxRatio)
-	miss(f.Reeve.Wall > maxCheck, "%d NodePools took %s, more than %s", f.Pools, f.Reeve.Wall, maxCheck)
+	miss(f.All.Wall > maxCheck, "%d NodePools took %s, more than %s", f.Pools, f.All.Wall, maxCheck)
 	miss(f.Large.Wall > maxLarge, "%d NodePools took %s, more than %s", f.LargePools, f.Large.Wall, maxLarge)
 	miss(f.Large.Memory > maxLargeMemory, "%d NodePools took %d MiB, more than %d", f.LargePools, f.Large.Memory>>20, maxLargeMemory>>20)
 	return out

@@ -72,8 +72,12 @@ policy: fleet.#Policy & {
 }
 `
 
-// writeFleet makes a fleet repository with n NodePools below dir.
-func writeFleet(dir string, n int) error {
+// noPolicy leaves every shipped policy off.
+const noPolicy = "package fleet\n"
+
+// writeFleet makes a fleet repository with n NodePools below dir, and with the
+// settings of shipped policies beside the team's rules.
+func writeFleet(dir string, n int, settings string) error {
 	if _, err := spec.Init(dir, spec.InitOptions{Cluster: cluster}); err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ nodePools: "pool-%03d": spec: _general & {
 	for name, text := range map[string][]byte{
 		filepath.Join(at, "nodepools.cue"):          []byte(pools.String()),
 		filepath.Join(at, "nodeclasses.cue"):        []byte("package fleet\n"),
-		filepath.Join(at, "policy.cue"):             []byte(policy),
+		filepath.Join(at, "policy.cue"):             []byte(settings),
 		filepath.Join(dir, "policies", "main.rego"): teamRules,
 	} {
 		if err := os.WriteFile(name, text, 0o644); err != nil {
