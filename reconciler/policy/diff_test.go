@@ -94,7 +94,7 @@ func TestADiffOfRegoSaysWhatMayPassNow(t *testing.T) {
 			f["policies/a.rego"] = strings.Replace(orgRego, `deny contains "b"`, `warn contains "b"`, 1)
 		}, []PolicyChange{{Op: "change", Resource: "Rule/ORG-2", Fields: []string{"body", "kind", "annotations"}, Loosened: true}}},
 		{"only the severity", func(f map[string]string) {
-			f["policies/a.rego"] = strings.Replace(orgRego, "id: ORG-2", "id: ORG-2\n#   severity: low", 1)
+			f["policies/a.rego"] = strings.Replace(orgRego, "id: ORG-2", "id: ORG-2\n#   severity: warning", 1)
 		}, []PolicyChange{{Op: "change", Resource: "Rule/ORG-2", Fields: []string{"annotations"}}}},
 		{"a helper changes", func(f map[string]string) { f["policies/lib.rego"] = strings.Replace(orgLib, `"a"`, `"b"`, 1) },
 			[]PolicyChange{{Op: "change", Resource: "Rego/lib.teams.owners", Fields: []string{"body"}, Loosened: true}}},

@@ -138,7 +138,7 @@ package reeve.spec.org
 # title: First
 # custom:
 #   id: ORG-1
-#   severity: low
+#   severity: warning
 #   remediation: |
 #     Do
 #     this.
@@ -158,7 +158,7 @@ warn contains {"msg": sprintf("%d denied", [count(deny)]), "path": ["nodePools",
 	pool := &fleet.Position{File: "clusters/myeks/fleet.cue", Line: 10, Column: 3}
 	want := []decision.Finding{
 		{Rule: "ORG-0", Severity: "error", Title: "Of the package", Message: "three", Source: "policies/org.rego:24"},
-		{Rule: "ORG-1", Severity: "low", Title: "First", Message: "one", Resource: "NodePool/default", Path: fleet.Path{"nodePools", "default", "spec"}, Position: pool, Remediation: "Do this.", Source: "policies/org.rego:16"},
+		{Rule: "ORG-1", Severity: "warning", Title: "First", Message: "one", Resource: "NodePool/default", Path: fleet.Path{"nodePools", "default", "spec"}, Position: pool, Remediation: "Do this.", Source: "policies/org.rego:16"},
 		{Rule: "ORG-2", Severity: "error", Title: "Second", Message: "two", Resource: "NodePool/default", Path: fleet.Path{"nodePools", "default"}, Position: pool, Source: "policies/org.rego:22"},
 	}
 	if diff := cmp.Diff(want, r.Violations); diff != "" {
