@@ -46,14 +46,13 @@ func judge(ctx context.Context, s source, base *judged) (*judged, error) {
 		Now:     s.now,
 		Source:  &port.Source{Branch: s.label, Commit: s.commit, Files: s.files},
 		Load: func(ctx context.Context, src *port.Source) (*fleet.Fleet, error) {
-			f, err := spec.Load(ctx, src.Files, spec.Options{Cluster: s.cluster, Commit: src.Commit})
+			f, err := spec.Load(ctx, src.Files, spec.Options{Cluster: s.cluster, Commit: src.Commit, Seen: func(texts [][]byte) { go readCatalogs(texts) }})
 			if err == nil {
 				w = newWorld(f, s.now, base)
 			}
 			return f, err
 		},
 	}
-	go readCatalogs()
 	if base.usable() {
 		c.Previous, c.Judge = base.fleet, base.judge
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -59,11 +60,15 @@ func newWorld(f *fleet.Fleet, now time.Time, base *judged) world {
 	return world{World: w}
 }
 
-// readCatalogs reads the catalogs that are built in while the fleet, which names
-// one of them, is still being evaluated. They are kept.
-func readCatalogs() {
+// readCatalogs reads the catalogs of the regions that the files of a cluster name
+// while these are being evaluated. Catalogs are kept, so a guess that is wrong
+// costs some milliseconds and changes nothing.
+func readCatalogs(texts [][]byte) {
 	for _, region := range catalog.Regions() {
-		_, _ = catalog.Embedded(region)
+		quoted := []byte(strconv.Quote(region))
+		if slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(text, quoted) }) {
+			_, _ = catalog.Embedded(region)
+		}
 	}
 }
 

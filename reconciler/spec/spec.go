@@ -71,6 +71,10 @@ type Options struct {
 	Commit string
 	// Limits of the evaluation.
 	Limits Limits
+	// Seen, unless nil, gets the texts of the CUE files in the cluster's directory
+	// before they are evaluated: what can be guessed from them can be prepared
+	// in the meantime. They must not be changed.
+	Seen func(texts [][]byte)
 	// Binary is the path of a binary that links package eval; the running one
 	// unless set.
 	Binary string
@@ -98,6 +102,9 @@ func Load(ctx context.Context, fsys fs.FS, opts Options) (*fleet.Fleet, error) {
 		return nil, err
 	}
 	dir := path.Join(clustersDir, opts.Cluster)
+	if opts.Seen != nil {
+		opts.Seen(textsIn(files, dir))
+	}
 	c := child{binary: opts.Binary, limits: limits, where: dir}
 	resp, err := c.evaluate(ctx, eval.Request{Dir: dir, Files: files})
 	if err != nil {
@@ -107,4 +114,15 @@ func Load(ctx context.Context, fsys fs.FS, opts Options) (*fleet.Fleet, error) {
 		return nil, newError(fromChild(resp.Diagnostics))
 	}
 	return decode(resp, opts)
+}
+
+// textsIn are the texts of the files of a directory.
+func textsIn(files []eval.File, dir string) [][]byte {
+	var out [][]byte
+	for _, f := range files {
+		if path.Dir(f.Name) == dir {
+			out = append(out, f.Data)
+		}
+	}
+	return out
 }
